@@ -11,7 +11,14 @@ from ci_agent_eval.analysis.comparison.findings import (
 )
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline, SuiteChange
 from ci_agent_eval.analysis.waivers import WaiverStatus
-from ci_agent_eval.gate.model import GatePolicy, Judgement, Reason, ScenarioStatus
+from ci_agent_eval.gate.model import (
+    GatePolicy,
+    Judgement,
+    Reason,
+    ReasonData,
+    ReasonKind,
+    ScenarioStatus,
+)
 from ci_agent_eval.gate.waivers import ACKNOWLEDGEABLE, find_acknowledgement, find_needless_waivers
 
 
@@ -58,11 +65,18 @@ def _weigh_finding(
     """Return a finding as a reason, with its acknowledgement, and whether it gates."""
     gates, waived = _is_gating(finding, policy), find_acknowledgement(finding, acknowledged)
     if waived is None:
-        message = f"{finding.message}; {finding.advice}" if finding.advice else finding.message
-        return Reason(finding.kind, message, *name), gates
+        return _build_reason(finding.kind, finding.message, name, finding.advice), gates
     if waived.is_in_force:
-        return Reason("acknowledged", waived.message, *name), False
-    return Reason(finding.kind, waived.message, *name), gates
+        return _build_reason("acknowledged", finding.message, name, waived.note), False
+    return _build_reason(finding.kind, finding.message, name, waived.note), gates
+
+
+def _build_reason(
+    kind: ReasonKind, message: str | ReasonData, name: tuple[str | None, str | None], note: str
+) -> Reason:
+    if note and isinstance(message, str):
+        return Reason(kind, f"{message}; {note}", *name)
+    return Reason(kind, message, *name, note)
 
 
 def _is_gating(finding: ComparisonFinding, policy: GatePolicy) -> bool:

@@ -10,7 +10,7 @@ from ci_agent_eval.analysis.comparison.findings import (
     ComparisonFindingKind,
     MetricIncrease,
 )
-from ci_agent_eval.analysis.comparison.model import AllowedIncreases, SuiteChange
+from ci_agent_eval.analysis.comparison.model import AllowedIncreases, ScenarioIncrease, SuiteChange
 from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.contract.episode import Gating
 from ci_agent_eval.contract.findings import Finding
@@ -52,7 +52,7 @@ ReasonKind = (
 )
 
 
-ReasonData: TypeAlias = Finding | MetricIncrease | SuiteChange
+ReasonData: TypeAlias = Finding | MetricIncrease | ScenarioIncrease | SuiteChange
 """Reasons as data. `render/` writes the sentence of each."""
 
 
@@ -99,6 +99,8 @@ class Reason:
     """
     scenario_id: str | None = None
     agent: str | None = None
+    note: str = ""
+    """Words after the sentence of data: what to do, or that it was acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)

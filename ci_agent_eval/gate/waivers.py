@@ -31,19 +31,19 @@ ACKNOWLEDGEABLE: frozenset[ComparisonFindingKind] = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class AcknowledgedFinding:
-    """A comparison finding with its acknowledgement."""
+class Acknowledgement:
+    """The acknowledgement of a comparison finding."""
 
-    message: str
-    """The finding's message with the reason and the expiry date."""
+    note: str
+    """Its reason and its expiry date."""
     is_in_force: bool
     """Whether the acknowledgement is in force; False: it has expired."""
 
 
 def find_acknowledgement(
     finding: ComparisonFinding, waivers: Sequence[WaiverStatus]
-) -> AcknowledgedFinding | None:
-    """Return a finding with its acknowledgement; None: it has no acknowledgement."""
+) -> Acknowledgement | None:
+    """Return the acknowledgement of a finding; None: it has none."""
     scenario = finding.scenario
     if scenario is None or finding.kind not in ACKNOWLEDGEABLE:
         return None
@@ -52,9 +52,9 @@ def find_acknowledgement(
         return None
     if found.expired:
         note = f"it was acknowledged until {found.until}, which is over ({found.reason})"
-        return AcknowledgedFinding(f"{finding.message}; {note}", is_in_force=False)
+        return Acknowledgement(note, is_in_force=False)
     note = f"acknowledged: {found.reason}, until {found.until}"
-    return AcknowledgedFinding(f"{finding.message}; {note}", is_in_force=True)
+    return Acknowledgement(note, is_in_force=True)
 
 
 def find_needless_waivers(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
@@ -12,13 +11,10 @@ from ci_agent_eval.analysis.comparison.findings import (
     ComparisonFindingKind,
     LimitedMetric,
     MetricIncrease,
-    compute_increase,
-    compute_least_increase,
     describe_confirmation,
     describe_downgrade,
     describe_needed_iterations,
     describe_retries,
-    describe_scenario_increase,
     describe_thinning,
     describe_unjudged,
 )
@@ -37,10 +33,11 @@ from ci_agent_eval.render.links import NO_PLACE, Links, Place
 from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count
 from ci_agent_eval.render.phrases import ScenarioKey, ScenarioName, get_key
 from ci_agent_eval.render.sentences import (
-    LIMITED_FIGURES,
     SUITE_MEASURES,
     describe_difference,
+    describe_increase,
     describe_reason,
+    describe_scenario_increase,
     format_suite_mean,
 )
 
@@ -158,9 +155,8 @@ def _build_finding(
     kind = reason.kind.replace("_", " ")
     if row is None:
         return BaselineFinding(reason.kind, name, gates, kind, describe_reason(reason))
-    for increase in row.scenario.increases:
-        if str(reason.message).startswith(describe_scenario_increase(increase)):
-            return _build_increase_finding(reason, row, report, increase, gates=gates)
+    if isinstance(reason.message, ScenarioIncrease):
+        return _build_increase_finding(reason, row, report, reason.message, gates=gates)
     text, quoted = _describe_finding(row, reason), ""
     if text is None:
         text, quoted = kind, describe_reason(reason)
@@ -228,20 +224,5 @@ def _build_figure_finding(
     """Return the finding of a figure of the suite that rose by more than is allowed."""
     write, moved = _WRITERS[increase.figure], increase.change
     before, now = (numbers.format_cell(value, write).text for value in (moved.before, moved.after))
-    figure, limit = LIMITED_FIGURES[increase.figure], numbers.format_allowed(increase.allowed)
-    text = f"{figure} {_describe_rise(increase)}, {limit}"
+    text = describe_increase(increase)
     return BaselineFinding(reason.kind, None, gates, text, before=before, now=now)
-
-
-def _describe_rise(increase: MetricIncrease) -> str:
-    moved = increase.change
-    if increase.kind == "not_measured":
-        missing = format_count(moved.compared - moved.scenarios)
-        scenarios = count_noun(moved.compared, "scenario")
-        return f"is not measured on both sides in {missing} of {scenarios}"
-    rise = compute_increase(moved) if increase.kind == "possible" else compute_least_increase(moved)
-    if rise is None or math.isinf(rise):
-        return "rose from nothing"
-    if increase.kind == "possible":
-        return f"rose {numbers.format_rise(rise)}, which may be chance"
-    return f"rose {numbers.format_rise(rise)} or more"

@@ -10,9 +10,12 @@ from ci_agent_eval.analysis.comparison.findings import (
     LimitedMetric,
     MetricIncrease,
     compute_increase,
+    compute_least_increase,
 )
 from ci_agent_eval.analysis.comparison.model import (
     ConfirmationResult,
+    ScenarioIncrease,
+    ScenarioMetric,
     SuiteChange,
     SuiteMeasure,
 )
@@ -24,7 +27,7 @@ from ci_agent_eval.contract.findings import (
     RepeatedShard,
     StoppedRun,
 )
-from ci_agent_eval.gate import Reason
+from ci_agent_eval.gate import Reason, ReasonData
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import count_noun, format_count, format_percent
 
@@ -54,7 +57,11 @@ def describe_finding(finding: Finding) -> str:
 
 def describe_reason(reason: Reason) -> str:
     """Return the sentence of a reason or warning; it may hold foreign text."""
-    message = reason.message
+    sentence = _describe_message(reason.message)
+    return f"{sentence}; {reason.note}" if reason.note else sentence
+
+
+def _describe_message(message: str | ReasonData) -> str:
     if isinstance(message, str):
         return message
     if isinstance(message, Finding):
@@ -64,7 +71,9 @@ def describe_reason(reason: Reason) -> str:
         before, now = (format_suite_mean(message, m) for m in (message.before, message.after))
         figure = SUITE_MEASURES[message.measure]
         return f"{figure} fell from {before} to {now}: {describe_difference(message)}"
-    return _describe_increase(message)
+    if isinstance(message, ScenarioIncrease):
+        return describe_scenario_increase(message)
+    return describe_increase(message)
 
 
 SUITE_MEASURES: dict[SuiteMeasure, str] = {
@@ -141,20 +150,45 @@ def _describe_stopped_run(run: StoppedRun) -> str:
     return f"{text}; raise the budget or let the episodes take less, then run the suite again"
 
 
-def _describe_increase(increase: MetricIncrease) -> str:
-    moved, limit = increase.change, f"{increase.allowed * 100:.6g}% allowed"
-    figure = LIMITED_FIGURES[increase.figure]
+def describe_increase(increase: MetricIncrease) -> str:
+    """Return how a figure of the suite rose, and the increase that is allowed."""
+    figure, allowed = LIMITED_FIGURES[increase.figure], numbers.format_allowed(increase.allowed)
+    return f"{figure} {_describe_rise(increase)}, {allowed}"
+
+
+def _describe_rise(increase: MetricIncrease) -> str:
+    moved = increase.change
     if increase.kind == "not_measured":
-        where = f"{moved.compared - moved.scenarios} of {moved.compared} scenarios"
-        cause = "so that its increase cannot be told"
-        return f"{figure} is not measured on both sides in {where}, {cause}, {limit}"
-    rise = compute_increase(moved) or 0.0
+        missing = numbers.format_count(moved.compared - moved.scenarios)
+        scenarios = numbers.count_noun(moved.compared, "scenario")
+        return f"is not measured on both sides in {missing} of {scenarios}"
+    rise = compute_increase(moved) if increase.kind == "possible" else compute_least_increase(moved)
+    if rise is None or math.isinf(rise):
+        return "rose from nothing"
     if increase.kind == "possible":
-        chance = "which so few iterations cannot tell from chance"
-        return f"{figure} rose by {rise:.1%}, {chance}; {limit}"
-    if math.isinf(rise):
-        return f"{figure} rose from nothing, {limit}"
-    return f"{figure} rose by {moved.least or 0.0:.1%} or more, {limit}"
+        return f"rose {numbers.format_rise(rise)}, which may be chance"
+    return f"rose {numbers.format_rise(rise)} or more"
+
+
+_SCENARIO_METRICS: dict[ScenarioMetric, str] = {
+    "cost_usd": "cost",
+    "tokens": "tokens",
+    "typical_latency_ms": "turn latency",
+}
+
+
+def describe_scenario_increase(increase: ScenarioIncrease) -> str:
+    """Describe how much a metric of a scenario rose: `cost ×5.0, at most ×1.5 allowed`."""  # noqa: RUF002 - times
+    name, allowed = _SCENARIO_METRICS[increase.metric], increase.allowed
+    limit = "" if allowed is None else f", at most {_format_factor(1 + allowed)} allowed"
+    p_value = f"adjusted {numbers.format_p_value(increase.p_value)}"
+    if not increase.before:
+        return f"{name} rose from nothing{limit} ({p_value})"
+    return f"{name} {_format_factor(increase.after / increase.before)}{limit} ({p_value})"
+
+
+def _format_factor(factor: float) -> str:
+    return f"×{factor:,.1f}" if factor >= 2 else f"×{factor:.2f}"  # noqa: RUF001 - times
 
 
 def describe_stop(scenario: ScenarioSummary) -> str:

@@ -15,7 +15,6 @@ from ci_agent_eval.analysis.comparison.model import (
     NoBaseline,
     ScenarioComparison,
     ScenarioIncrease,
-    ScenarioMetric,
     ScenarioMetrics,
     SuiteChange,
 )
@@ -68,7 +67,7 @@ class ComparisonFinding:
     """A finding of the baseline comparison."""
 
     kind: ComparisonFindingKind
-    message: str | MetricIncrease | SuiteChange
+    message: str | MetricIncrease | ScenarioIncrease | SuiteChange
     scenario: ScenarioComparison | None = None
     """None: the finding is about the suite."""
     advice: str = ""
@@ -122,7 +121,7 @@ def _list_scenario_findings(scenario: ScenarioComparison) -> Iterator[Comparison
         kind: ComparisonFindingKind = (
             "scenario_increase" if increase.allowed is None else "increase"
         )
-        yield ComparisonFinding(kind, describe_scenario_increase(increase), scenario)
+        yield ComparisonFinding(kind, increase, scenario)
     yield from _list_weakening_findings(scenario)
     if scenario.newly_over:
         budgets = ", ".join(scenario.newly_over)
@@ -178,27 +177,6 @@ def _list_iteration_findings(scenario: ScenarioComparison) -> Iterator[Compariso
         yield ComparisonFinding("flakier", describe_retries(scenario), scenario)
     if scenario.vanished_cases:
         yield ComparisonFinding("vanished_cases", describe_vanished_cases(scenario), scenario)
-
-
-_SCENARIO_METRICS: dict[ScenarioMetric, str] = {
-    "cost_usd": "cost",
-    "tokens": "tokens",
-    "typical_latency_ms": "turn latency",
-}
-
-
-def describe_scenario_increase(increase: ScenarioIncrease) -> str:
-    """Describe how much a metric of a scenario rose: `cost ×5.0, at most ×1.5 allowed`."""  # noqa: RUF002 - times
-    name, allowed = _SCENARIO_METRICS[increase.metric], increase.allowed
-    limit = "" if allowed is None else f", at most {_format_factor(1 + allowed)} allowed"
-    p_value = _format_p_value(increase.p_value)
-    if not increase.before:
-        return f"{name} rose from nothing{limit} ({p_value})"
-    return f"{name} {_format_factor(increase.after / increase.before)}{limit} ({p_value})"
-
-
-def _format_factor(factor: float) -> str:
-    return f"×{factor:,.1f}" if factor >= 2 else f"×{factor:.2f}"  # noqa: RUF001 - times
 
 
 def describe_thinning(scenario: ScenarioComparison) -> str:

@@ -18,7 +18,6 @@ from pydantic import ConfigDict, JsonValue, StringConstraints, TypeAdapter, Vali
 from pydantic_core import to_jsonable_python
 
 from ci_agent_eval.analysis.behaviour_pairs import BehaviourPair
-from ci_agent_eval.analysis.comparison.findings import list_comparison_findings
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline, ScenarioMetrics
 from ci_agent_eval.analysis.loaded_results import OutcomeTally
 from ci_agent_eval.analysis.reliability import estimate_reliability
@@ -31,7 +30,6 @@ from ci_agent_eval.gate import (
     Judgement,
     Reason,
     ReasonData,
-    ReasonKind,
     ScenarioStatus,
     Thresholds,
     Verdict,
@@ -61,13 +59,26 @@ class _WrittenSummary(Summary):
 
 
 @dataclass(frozen=True, slots=True)
+class _WrittenReason(Reason):
+    """A reason in the file: its sentence, and the data behind the sentence."""
+
+    data: ReasonData | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _WrittenVerdict(Verdict):
+    reasons: tuple[_WrittenReason, ...] = ()
+    warnings: tuple[_WrittenReason, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class _VerdictDocument:
     schema_version: SchemaVersion
     conclusion: VerdictConclusion
     headline: str
     counts: dict[str, JsonValue]
     summary: _WrittenSummary
-    verdict: Verdict
+    verdict: _WrittenVerdict
     lists: dict[str, JsonValue] = field(default_factory=dict)
     comparison: Comparison | NoBaseline | None = None
     commit: _Commit | None = None
@@ -90,16 +101,23 @@ def render_verdict(report: Report) -> str:
     document["summary"]["findings"] = list(map(_dump_finding, report.summary.findings))
     for name in ("reasons", "warnings"):
         reasons: tuple[Reason, ...] = getattr(report.verdict, name)
-        document["verdict"][name] = [
-            {**asdict(reason), "message": describe_reason(reason)} for reason in reasons
-        ]
+        document["verdict"][name] = list(map(_dump_reason, reasons))
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
 
 
 def _dump_finding(finding: Finding) -> dict[str, Any]:
-    data = None if isinstance(finding.message, str) else to_jsonable_python(finding.message)
-    written = {**asdict(finding), "message": describe_finding(finding)}
-    return written if data is None else {**written, "data": data}
+    return _dump_with_data(finding, describe_finding(finding))
+
+
+def _dump_reason(reason: Reason) -> dict[str, Any]:
+    return _dump_with_data(reason, describe_reason(reason))
+
+
+def _dump_with_data(one: Finding | Reason, sentence: str) -> dict[str, Any]:
+    """Return the fields with the sentence, and the data behind it if there is any."""
+    written: dict[str, Any] = to_jsonable_python(one)
+    data = {} if isinstance(one.message, str) else {"data": written["message"]}
+    return {**written, "message": sentence, **data}
 
 
 def _count_items(report: Report) -> dict[str, Any]:
@@ -158,7 +176,7 @@ def parse_verdict(text: str | bytes, *, name: str = VERDICT_NAME) -> Report:
     summary = _restore_summary(document.summary)
     report = Report(
         summary,
-        _restore_reasons(document.verdict, summary, document.comparison),
+        _restore_verdict(document.verdict),
         document.schema_version,
         document.comparison,
         document.commit,
@@ -181,38 +199,20 @@ def _restore_summary(written: _WrittenSummary) -> Summary:
     return Summary(**values)
 
 
-def _restore_reasons(
-    verdict: Verdict, summary: Summary, comparison: Comparison | NoBaseline | None
-) -> Verdict:
-    """Return the verdict with the data of its reasons, found by their sentences.
-
-    Data with equal sentences are in the order of the reasons.
-    """
-    known: dict[tuple[str, str, bool], list[ReasonData]] = {}
-
-    def add(kind: ReasonKind, data: ReasonData, *, blocking: bool) -> None:
-        known.setdefault((kind, describe_reason(Reason(kind, data)), blocking), []).append(data)
-
-    for finding in summary.findings:
-        add("finding", finding, blocking=finding.blocking)
-    compared = () if comparison is None else list_comparison_findings(comparison, verdict.increases)
-    for one in compared:
-        if not isinstance(one.message, str):
-            for blocking in (True, False):
-                add(one.kind, one.message, blocking=blocking)
-
-    def restore(reasons: Iterable[Reason], *, blocking: bool) -> tuple[Reason, ...]:
-        restored = []
-        for reason in reasons:
-            data = known.get((reason.kind, str(reason.message), blocking))
-            restored.append(replace(reason, message=data.pop(0)) if data else reason)
-        return tuple(restored)
-
-    return replace(
-        verdict,
-        reasons=restore(verdict.reasons, blocking=True),
-        warnings=restore(verdict.warnings, blocking=False),
-    )
+def _restore_verdict(written: _WrittenVerdict) -> Verdict:
+    values = {one.name: getattr(written, one.name) for one in fields(Verdict)}
+    for name in ("reasons", "warnings"):
+        values[name] = tuple(
+            Reason(
+                one.kind,
+                one.message if one.data is None else one.data,
+                one.scenario_id,
+                one.agent,
+                one.note,
+            )
+            for one in values[name]
+        )
+    return Verdict(**values)
 
 
 @cache
