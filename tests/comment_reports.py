@@ -392,6 +392,58 @@ def fork() -> Report:
     return compare(suite(refund_policy=POLICY), suite(refund_policy=FLIPPED), findings=(note,))
 
 
+EXACT = "You are a teller. Always state the exact amount. Never guess a balance."
+FRIENDLY = "You are a teller. Be friendly. Never guess a balance."
+BALANCES = tuple(f"balance_{n}" for n in range(1, 13))
+
+
+def _instruct(text: str, **fields: Any) -> dict[str, Any]:
+    told = {"kind": "agent", "text": text, **fields}
+    tool = {"kind": "tool", "name": "get_balance", "text": "Returns the balance of an account."}
+    return {"agent": "teller", "conditions": {"instructions": [told, tool]}}
+
+
+def prompt_changed() -> Report:
+    exact = Talk(
+        user="How much is in my checking account?",
+        calls=(("get_balance", {"account": "checking"}),),
+        answer="Your checking account has $1,512.40.",
+        place=("tests/episodes/test_teller.py", 19),
+        fields=_instruct(EXACT),
+    )
+    now = {
+        name: replace(
+            exact,
+            answer="You are doing great, there is plenty in it!",
+            fails=f"states the amount of account {at}" if at % 3 else "states the exact amount",
+            reason="the amount is not in the answer",
+            fields=_instruct(FRIENDLY),
+        )
+        for at, name in enumerate(BALANCES)
+    }
+    return compare(dict.fromkeys(BALANCES, exact), now)
+
+
+def prompt_changed_in_replay() -> Report:
+    """Without a baseline: the recordings have the instructions before."""
+    missed = "the cassette did not answer a request: the cassette has no recording of this request"
+    head = [
+        episode(
+            name,
+            outcome="error",
+            reason=f"{missed}; changed: messages[0].content",
+            cassette_misses=1,
+            nodeid=f"tests/episodes/test_teller.py::test_{name}",
+            file="tests/episodes/test_teller.py",
+            line=19,
+            trajectory=None,
+            **_instruct(FRIENDLY, recorded=EXACT),
+        )
+        for name in BALANCES
+    ]
+    return report(*head, baseline=NoBaseline("no run of main has come to its end yet"))
+
+
 COMMENTS: dict[str, Callable[[], Report]] = {
     "1-green-cheaper-slower": green_cheaper_slower,
     "2-regression-answer": regression_answer,
@@ -406,6 +458,8 @@ COMMENTS: dict[str, Callable[[], Report]] = {
     "11-ends-early": ends_early,
     "12-missing-shard": missing_shard,
     "13-fork": fork,
+    "14-prompt-changed": prompt_changed,
+    "15-prompt-changed-in-replay": prompt_changed_in_replay,
 }
 
 

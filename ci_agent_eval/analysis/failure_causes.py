@@ -27,10 +27,11 @@ FailureHistory = Literal["new", "unknown", "still"]
 """`new`: it passed in the baseline. `unknown`: it is not compared.
 `still`: it failed there, too."""
 
-CauseRole = Literal["gates", "warns", "contributes"]
-"""What a failure does: it fails the gate, it warns, or it is part of a drop of the whole suite."""
+CauseRole = Literal["gates", "warns", "contributes", "informs"]
+"""`gates`: it fails the gate. `contributes`: it is part of a drop of the whole suite. `informs`: it
+is a change without a failure."""
 
-_ROLES: tuple[CauseRole, ...] = ("gates", "contributes", "warns")
+CAUSE_ROLES: tuple[CauseRole, ...] = ("gates", "contributes", "warns", "informs")
 _HISTORIES: tuple[FailureHistory, ...] = ("new", "unknown", "still")
 """In the order of the groups."""
 
@@ -214,7 +215,7 @@ def group_by_cause(affected: Iterable[AffectedScenario]) -> tuple[CauseGroup, ..
         sorted(
             groups,
             key=lambda group: (
-                _ROLES.index(group.role),
+                CAUSE_ROLES.index(group.role),
                 _HISTORIES.index(group.first.history),
                 -len(group.scenarios),
                 _natural_key(group.first),

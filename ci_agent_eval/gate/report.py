@@ -15,6 +15,10 @@ from ci_agent_eval.analysis.comparison.model import (
     NoBaseline,
     ScenarioComparison,
 )
+from ci_agent_eval.analysis.instruction_changes import (
+    InstructionsChange,
+    find_instruction_changes,
+)
 from ci_agent_eval.analysis.known_scenarios import (
     collect_ran_scenarios,
     compare_manifest,
@@ -86,6 +90,8 @@ class Report:
     """First words of the headline; None: the default."""
     pairs: tuple[BehaviourPair, ...] = ()
     """What the agent did before and now, in examples of failing scenarios."""
+    instruction_changes: tuple[InstructionsChange, ...] = ()
+    """Changed instructions of agents and descriptions of tools."""
 
     @property
     def passed(self) -> bool:
@@ -171,7 +177,13 @@ def build_report(
             ),
         )
     verdict = decide_verdict(summary, policy, found, acknowledged)
-    return Report(summary=summary, verdict=verdict, comparison=found)
+    base = baseline.runs[0].episodes if isinstance(baseline, Baseline) and baseline.runs else ()
+    return Report(
+        summary=summary,
+        verdict=verdict,
+        comparison=found,
+        instruction_changes=find_instruction_changes(loaded.episodes, base),
+    )
 
 
 def _compare_with_baseline(

@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
+from typing import Literal
 
 from pydantic import JsonValue
 
@@ -15,6 +16,9 @@ from ci_agent_eval.model_traffic.conversations import ConversationReader
 from ci_agent_eval.model_traffic.messages import ModelRequest, ToolDefinition
 from ci_agent_eval.model_traffic.recorder import ModelCall
 from ci_agent_eval.model_traffic.trajectory import MAX_NAME_CHARACTERS, limit_text
+
+_Part = tuple[Literal["agent", "tool"], str | None]
+"""Whose text it is."""
 
 MAX_CHARACTERS = 20_000
 """Characters kept of a text; of the others a checksum shows that they changed."""
@@ -30,22 +34,28 @@ def list_instructions(calls: Iterable[ModelCall]) -> tuple[Instructions, ...]:
         key = step.agent.name, step.instructions
         if step.request is not None and key not in seen and len(found) < MAX_TEXTS:
             seen.add(key)
-            found |= dict.fromkeys(_read_request(step.agent.name, step.request))
+            request, *recorded = step.call.missed or (step.request,)
+            found |= dict.fromkeys(_build_texts(step.agent.name, request, *recorded))
     return tuple(found)
 
 
-def _read_request(agent: str | None, request: ModelRequest) -> Iterator[Instructions]:
+def _build_texts(
+    agent: str | None, request: ModelRequest, recorded: ModelRequest | None = None
+) -> Iterator[Instructions]:
+    before = {} if recorded is None else _read_request(agent, recorded)
+    for (kind, name), text in _read_request(agent, request).items():
+        old = before.get((kind, name))
+        yield Instructions(kind=kind, name=name, text=text, recorded=None if old == text else old)
+
+
+def _read_request(agent: str | None, request: ModelRequest) -> dict[_Part, str]:
     # Later messages of this role are of the framework, such as a demand to try again.
     first = takewhile(lambda message: message.role == "system", request.messages)
-    text = "\n\n".join(message.text for message in first)
-    yield _build("agent", agent, text)
+    name = None if agent is None else limit_text(agent, MAX_NAME_CHARACTERS)
+    texts: dict[_Part, str] = {("agent", name): "\n\n".join(message.text for message in first)}
     for tool in request.tools:
-        yield _build("tool", tool.name, _describe_tool(tool))
-
-
-def _build(kind: str, name: str | None, text: str) -> Instructions:
-    name = None if name is None else limit_text(name, MAX_NAME_CHARACTERS)
-    return Instructions.model_validate({"kind": kind, "name": name, "text": _limit(text)})
+        texts["tool", limit_text(tool.name, MAX_NAME_CHARACTERS)] = _describe_tool(tool)
+    return {part: _limit(text) for part, text in texts.items()}
 
 
 def _describe_tool(tool: ToolDefinition) -> str:

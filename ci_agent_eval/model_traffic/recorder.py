@@ -121,6 +121,8 @@ class ModelCall:
     """Latency of the live call that is replayed."""
     recorded_first_byte_ms: float | None = None
     """Time to the first byte of the live call that is replayed."""
+    missed: Sequence[ModelRequest] = field(default=(), repr=False)
+    """The request and the most similar recorded one, as a cassette without it compares them."""
     chunks: list[bytes] = field(default_factory=list, repr=False)
     """The body of the answer as it arrived."""
     _stored_bytes: int = field(default=0, repr=False)

@@ -100,7 +100,7 @@ class EpisodeSession:
         """Create the session of the process that `config` belongs to."""
         build_models()  # before threads of agents share them
         repo = RepositoryPaths.find(config.rootpath, os.environ)
-        episodes = cls(repo, EpisodeFiles.for_process(config))
+        episodes = cls(repo, EpisodeFiles.for_process(config, repo.root))
         episodes._evidence = AssertEvidence(config, episodes._repo)
         rewritten_asserts.listen(episodes._evidence)
         episodes._load_steering_rules = _build_rules_loader(config.rootpath)

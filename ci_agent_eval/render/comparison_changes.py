@@ -26,6 +26,7 @@ from ci_agent_eval.gate.failure_groups import (
 )
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
+from ci_agent_eval.render.cards.instructions import name_change
 from ci_agent_eval.render.comparison_view import format_passes
 from ci_agent_eval.render.headline import is_notable
 from ci_agent_eval.render.numbers import count_noun, format_count
@@ -239,6 +240,9 @@ class ComparisonChanges:
                 old, new = changed.difference.before, changed.difference.after
                 scenarios = count_noun(changed.scenarios, "scenario")
                 yield (f"{name} ", Quoted(old), " → ", Quoted(new), f" in {scenarios}")
+        for instructions in self._report.instruction_changes:
+            scenarios = count_noun(len(instructions.scenarios), "scenario")
+            yield (*name_change(instructions), f" changed in {scenarios}")
         yield from map(_write_rename, self._found.tool_renames)
         silent = {_key(one) for one in self._compared if _stopped_calling(one)}
         if silent:

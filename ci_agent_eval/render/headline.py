@@ -167,6 +167,7 @@ class _ScenarioClauses:
         self._total = len(report.required_scenarios)
         self._is_first = True
         self._groups = group_failures(report)
+        self._changes = [set(change.scenarios) for change in report.instruction_changes]
 
     def write(
         self, keys: set[ScenarioKey], one: str, many: str, *, explained: bool = True
@@ -185,7 +186,8 @@ class _ScenarioClauses:
 
     def _describe_share(self, keys: set[ScenarioKey]) -> str:
         """Say that one cause explains half of several scenarios or more."""
-        most = max((_count_members(group, keys) for group in self._groups), default=0)
+        sizes = [_count_members(group, keys) for group in self._groups]
+        most = max((*sizes, *(len(keys & changed) for changed in self._changes)), default=0)
         if most < MOST_CLAUSES or most * 2 < len(keys):
             return ""
         return f", {'all' if most == len(keys) else format_count(most)} for one reason"

@@ -10,9 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
-from ci_agent_eval.analysis.failure_causes import (
-    CauseRole,
-)
+from ci_agent_eval.analysis.failure_causes import CAUSE_ROLES
 from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests
 from ci_agent_eval.analysis.summary import Totals
 from ci_agent_eval.contract.findings import SourceFile
@@ -28,6 +26,7 @@ from ci_agent_eval.render.cards.failures import (
     build_failure_cards,
     build_test_cards,
 )
+from ci_agent_eval.render.cards.instructions import fold_by_instructions
 from ci_agent_eval.render.cards.model import CardFacts, CauseCard
 from ci_agent_eval.render.cards.others import (
     build_finding_cards,
@@ -343,17 +342,17 @@ def _title_acknowledged(found: Sequence[ReasonRow]) -> str:
 
 
 def build_cause_cards(facts: CardFacts) -> tuple[CauseCard, ...]:
-    """Return the cards: those that gate first, then parts of a drop, then warnings."""
+    """Return the cards: changed instructions, what gates, then parts of a drop, then warnings."""
+    errors, failures = list(build_error_cards(facts)), list(build_failure_cards(facts))
+    changed, others = fold_by_instructions(facts, errors, failures)
     cards = [
         *build_finding_cards(facts.findings),
-        *build_error_cards(facts),
-        *build_failure_cards(facts),
+        *others,
         *build_test_cards(facts),
         *build_budget_cards(facts),
         *build_baseline_cards(facts),
         *build_manifest_cards(facts),
         *build_skipped_cards(facts),
-        *build_other_cards(facts.report),
+        *build_other_cards(facts.report, has_errors=bool(errors)),
     ]
-    order: dict[CauseRole, int] = {"gates": 0, "contributes": 1, "warns": 2}
-    return tuple(sorted(cards, key=lambda card: order[card.role]))
+    return *changed, *sorted(cards, key=lambda card: CAUSE_ROLES.index(card.role))

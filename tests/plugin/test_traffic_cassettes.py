@@ -320,7 +320,7 @@ def test_cases_of_one_scenario_keep_their_recordings(run, pytester):
     _, (episode,) = run(CASES, "--cassette=replay", "-k", "ten")
     problem = "an answer has the status 'fine', which is no HTTP status; repair it, or delete it"
     assert episode["outcome"] == "error"
-    assert f"{tenth} cannot be read: {problem}" in episode["reason"]
+    assert f"cassette cassettes/{tenth.name} cannot be read: {problem}" in episode["reason"]
 
 
 WITHOUT_KEYS = """

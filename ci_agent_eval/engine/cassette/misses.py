@@ -33,6 +33,9 @@ class _Change:
 class CassetteMissError(ModelError, MissingRecordingError):
     """A request without a recorded response in replay, where no model may be called."""
 
+    nearest: RecordedRequest | None = None
+    """The most similar recorded request."""
+
 
 def find_nearest_request(
     request: RecordedRequest, recorded: Sequence[RecordedRequest]

@@ -18,9 +18,11 @@ from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.engine.cassette.answers import UNREDACTABLE, Json, build_answer, dump_answer
 from ci_agent_eval.engine.cassette.document import ToolRequest, TrafficRequest
+from ci_agent_eval.engine.cassette.misses import CassetteMissError
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.model_traffic import attribution, network_guard
 from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer, UnreadableTrafficError
+from ci_agent_eval.model_traffic.messages import ModelRequest
 from ci_agent_eval.model_traffic.recorder import (
     ENDED_EARLY,
     READER_STOPPED,
@@ -59,7 +61,12 @@ class TrafficPlayer:
         if call in self._numbers:  # asked again, after a wait for the rate limit
             return None
         request = self._build_request(call)
-        number = self.session.find_exchange(request)
+        try:
+            number = self.session.find_exchange(request)
+        except CassetteMissError as error:
+            if isinstance(error.nearest, TrafficRequest):
+                call.missed = _read_bodies(call, request.body, error.nearest.body)
+            raise
         if number is None:
             self._numbers[call] = self.session.reserve_response(request)
             return None
@@ -118,6 +125,15 @@ class TrafficPlayer:
             if other.answer is not None and other.answer.id == answer_id:
                 return number
         return None
+
+
+def _read_bodies(call: ModelCall, *bodies: Json) -> tuple[ModelRequest, ...]:
+    """Read requests of one format from a cassette; none if one of them is unreadable."""
+    try:
+        read = call.format.parse_request
+        return tuple(read(call.url, json.dumps(body).encode()) for body in bodies)
+    except UnreadableTrafficError:
+        return ()
 
 
 def _check_size(call: ModelCall) -> None:

@@ -103,9 +103,12 @@ class CassetteSession:
                 return expected.popleft()
             self.misses += is_model_request or self.mode == "replay"
             if self.mode == "replay":
-                message = self._describe_miss(request)
-                self.refusals.append(message)  # the error may be caught and lost
-                raise CassetteMissError(message)
+                recorded = [exchange.request for exchange in self.recorded_take]
+                nearest = find_nearest_request(request, recorded)
+                error = CassetteMissError(self._describe_miss(request, nearest))
+                error.nearest = nearest
+                self.refusals.append(str(error))  # the error may be caught and lost
+                raise error
             return None
 
     @cached_property
@@ -163,20 +166,22 @@ class CassetteSession:
     def _apply_rules(self, value: Any) -> Any:
         return apply_rules(self.rules, value) if self.rules else value
 
-    def _describe_miss(self, request: RecordedRequest) -> str:
-        where = f"{self.source} has no recording of this request"
+    def _describe_miss(self, request: RecordedRequest, nearest: RecordedRequest | None) -> str:
+        """Describe a miss; the first line is the same in all scenarios with this difference."""
+        where = "the cassette has no recording of this request"
         how = "record it with --cassette=record (or auto) and commit the file"
         if not self.cassette.takes:
-            return f"{self.source} does not exist or is empty; {how}"
-        if not self.recorded_take:
+            text = f"the cassette does not exist or is empty; {how}"
+        elif not self.recorded_take:
             known = ", ".join(str(number) for number in self.cassette.takes)
-            return f"{where}: it holds iterations {known}, not {self.iteration}; {how}"
-        most_similar = find_nearest_request(
-            request, [exchange.request for exchange in self.recorded_take]
-        )
-        if most_similar is None:
-            return f"{where}, nor of any like it; {how}"
-        return f"{where}; if the change is meant, {how}. {describe_changes(most_similar, request)}"
+            text = f"{where}: it holds iterations {known}, not {self.iteration}; {how}"
+        elif nearest is None:
+            text = f"{where}, nor of any like it; {how}"
+        else:
+            changes = describe_changes(nearest, request)
+            text = f"{where}; if the change is meant, {how}. {changes}"
+        first, newline, diff = text.partition("\n")
+        return f"{first}\nin {self.source}{newline}{diff}"
 
 
 def _build_exchange(

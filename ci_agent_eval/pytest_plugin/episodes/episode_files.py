@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 import pytest
 
 from ci_agent_eval.contract.base import FrozenModel
-from ci_agent_eval.contract.episode import Episode
+from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.results import JournalLine
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
@@ -26,9 +26,15 @@ class EpisodeFiles:
     """The files of one process; without a report directory nothing is written."""
 
     def __init__(
-        self, redactor: Redactor, folder: ReportFolder | None, activity: Path | None, worker: str
+        self,
+        redactor: Redactor,
+        folder: ReportFolder | None,
+        activity: Path | None,
+        worker: str,
+        root: Path,
     ) -> None:
         self._redactor = redactor
+        self._root = f"{root}{os.sep}"
         self._redacted: tuple[Redactor, Episode, Episode] | None = None
         self._folder = folder
         self._journal = None if folder is None else folder.journal(worker)
@@ -37,13 +43,13 @@ class EpisodeFiles:
         """Whether this process has secrets that its parent process does not know."""
 
     @classmethod
-    def for_process(cls, config: pytest.Config) -> EpisodeFiles:
-        """Open the files of the process that `config` belongs to."""
+    def for_process(cls, config: pytest.Config, root: Path) -> EpisodeFiles:
+        """Open the files of the process that `config` belongs to; `root` is the repository's."""
         directory, worker = options.get_report_dir(config), options.get_worker_id(config)
         folder = None if directory is None else ReportFolder(directory)
         activity_dir = config.option.episode_activity
         activity = None if activity_dir is None else Path(activity_dir, worker)
-        return cls(Redactor.from_environ(os.environ), folder, activity, worker)
+        return cls(Redactor.from_environ(os.environ), folder, activity, worker, root)
 
     def add_secrets(self, secrets: frozenset[str]) -> None:
         """Redact these values, too, from all later output."""
@@ -62,9 +68,22 @@ class EpisodeFiles:
         """Return the redacted episode, cached because the journal and two reports use it."""
         cached = self._redacted
         if cached is None or cached[0] is not self._redactor or cached[1] is not episode:
-            cached = (self._redactor, episode, redact_model(episode, self._redactor))
+            redacted = redact_model(self._shorten_paths(episode), self._redactor)
+            cached = (self._redactor, episode, redacted)
             self._redacted = cached
         return cached[2]
+
+    def _shorten_paths(self, episode: Episode) -> Episode:
+        """Return the episode with reasons that name files from the repository's root."""
+        found: tuple[Episode | Assertion, ...] = (episode, *episode.assertions)
+        if not any(self._root in (one.reason or "") for one in found):
+            return episode
+        shortened = [
+            one.model_copy(update={"reason": one.reason and one.reason.replace(self._root, "")})
+            for one in episode.assertions
+        ]
+        reason = episode.reason and episode.reason.replace(self._root, "")
+        return episode.model_copy(update={"reason": reason, "assertions": tuple(shortened)})
 
     def write_selected(self, **fields: object) -> None:
         """Write how many episodes are selected, and which are not."""

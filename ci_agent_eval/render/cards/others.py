@@ -155,13 +155,18 @@ def _write_finding(row: FindingRow, limit: int = SENTENCE_LIMIT) -> Phrase:
     return (row.name, *where, ": ", Quoted(row.sentence, limit))
 
 
-def build_other_cards(report: Report) -> Iterator[CauseCard]:
-    """Yield the reasons that no list has: of the suite, of missing evidence."""
+def build_other_cards(report: Report, *, has_errors: bool) -> Iterator[CauseCard]:
+    """Yield the reasons that no list has: of the suite, of missing evidence.
+
+    With `has_errors` other cards say why nothing was judged.
+    """
     # Evaluations that do not gate have a fold.
     warnings = [reason for reason in report.verdict.warnings if reason.kind != "evaluation"]
     for role, reasons in (("gates", report.verdict.reasons), ("warns", warnings)):
-        rest = [reason for reason in reasons if _is_other(reason)]
-        for kind, group in groupby(rest, key=lambda reason: reason.kind):
+        others = [reason for reason in reasons if _is_other(reason)]
+        if has_errors:
+            others = [reason for reason in others if reason.kind != "no_evidence"]
+        for kind, group in groupby(others, key=lambda reason: reason.kind):
             lines = [_write_reason(reason) for reason in group]
             if len(lines) == 1:
                 yield CauseCard(_as_role(role), lines[0])

@@ -19,6 +19,7 @@ from pydantic_core import to_jsonable_python
 
 from ci_agent_eval.analysis.behaviour_pairs import BehaviourPair
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline, ScenarioMetrics
+from ci_agent_eval.analysis.instruction_changes import InstructionsChange
 from ci_agent_eval.analysis.loaded_results import OutcomeTally
 from ci_agent_eval.analysis.reliability import estimate_reliability
 from ci_agent_eval.analysis.summary import ScenarioSummary, Summary, compute_pass_interval
@@ -84,6 +85,7 @@ class _VerdictDocument:
     commit: _Commit | None = None
     title: ReportTitle | None = None
     pairs: tuple[BehaviourPair, ...] = ()
+    instruction_changes: tuple[InstructionsChange, ...] = ()
 
 
 def render_verdict(report: Report) -> str:
@@ -182,6 +184,7 @@ def parse_verdict(text: str | bytes, *, name: str = VERDICT_NAME) -> Report:
         document.commit,
         document.title,
         document.pairs,
+        document.instruction_changes,
     )
     if document.conclusion != report.verdict.conclusion:
         raise InputError(_add_advice(f"{name}: conclusion differs from the verdict's"))

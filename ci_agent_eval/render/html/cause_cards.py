@@ -41,6 +41,7 @@ _ROLES: dict[CauseRole, str] = {
     "gates": "fails the gate",
     "contributes": "part of a drop",
     "warns": "warning",
+    "informs": "changed",
 }
 _MARKS = {"-": "before", "+": "now"}
 

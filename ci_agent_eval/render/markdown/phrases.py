@@ -68,7 +68,7 @@ BOTH = 2
 MOST_LINES = 20
 """Lines of a card's list."""
 
-_MARKS: dict[CauseRole, str] = {"gates": "❌ ", "contributes": "", "warns": "⚠️ "}
+_MARKS: dict[CauseRole, str] = {"gates": "❌ ", "contributes": "", "warns": "⚠️ ", "informs": "🔵 "}
 _HEADS: dict[ChangeKind, str] = {
     "unknown": "⚪ **Unknown:** ",
     "not_compared": "⚪ **Not compared:** ",

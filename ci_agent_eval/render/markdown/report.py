@@ -171,13 +171,14 @@ class _Composer:
 
     def _render_cards(self, extent: Extent, whole: str) -> Iterator[str]:
         cards = self.view.cards
-        first = next((at for at, card in enumerate(cards) if card.body), 0)
+        opened = (at for at, c in enumerate(cards) if c.body and c.role in {"gates", "contributes"})
+        first = next(opened, -1)
         for at, card in enumerate(cards[: extent.cards]):
             yield render_card(
                 card,
                 names=extent.names,
                 has_body=at < extent.bodies,
-                is_open=at == first and card.role != "warns",
+                is_open=at == first,
                 whole=whole,
             )
         if rest := cards[extent.cards :]:

@@ -45,7 +45,12 @@ TEXT_LIMIT = 4_000
 """Characters of a diff or of output."""
 _LABEL_WIDTH = 11
 
-_CARD_CODES: dict[CauseRole, str] = {"gates": RED, "contributes": RED, "warns": YELLOW}
+_CARD_CODES: dict[CauseRole, str] = {
+    "gates": RED,
+    "contributes": RED,
+    "warns": YELLOW,
+    "informs": BLUE,
+}
 _DIFF_CODES = {"-": RED, "+": GREEN}
 _LABELS: dict[ChangeKind, tuple[str, str]] = {
     "unknown": ("Unknown", DIM),
