@@ -59,6 +59,13 @@ def list_running() -> tuple[TrafficRecorder, ...]:
         return tuple(_running)
 
 
+def find_innermost(recorder: TrafficRecorder) -> TrafficRecorder:
+    """Return the recorder of the only run within an episode, or that of the episode."""
+    with _lock:
+        runs = [one for one in _running if one.outer is recorder is not one]
+    return find_innermost(runs[0]) if len(runs) == 1 else recorder
+
+
 def bind_recorder(recorder: TrafficRecorder | None) -> None:
     """Bind the current context to a recorder."""
     _current.set(recorder)

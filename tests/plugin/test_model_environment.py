@@ -87,6 +87,39 @@ def test_balance(episode, model_environment):
     assert episode["traffic"]["refused"] == 1
 
 
+RUN = """
+import asyncio
+
+
+async def test_balance(aitest_run, model_environment):
+    async def teller(message):
+        return await asyncio.to_thread(ask, message, model_environment)
+
+    result = await aitest_run(teller, "How much?", max_turns={max_turns})
+    print(result.stop_reason, sorted(result.tool_names_called), result.token_usage, result.cost_usd)
+    assert result.success
+"""
+
+
+def test_the_subprocess_of_a_run_belongs_to_the_run(suite):
+    result, (episode,), server = suite(BALANCE, RUN.format(max_turns=5))
+    result.assert_outcomes(passed=1)
+    prompt, first, last = episode["trajectory"]["turns"]
+    assert (prompt["content"], last["content"]) == ("How much?", "You have $5.")
+    assert first["tool_calls"][0]["result"] == "$5"
+    assert last["tokens"]["output"] == 20
+    assert last["cost_usd"] > 0
+    assert episode["traffic"]["requests"] == len(server.requests) == 2
+
+
+def test_a_limit_that_refuses_a_request_of_a_subprocess_is_the_stop(suite):
+    result, (episode,), server = suite(BALANCE[:1] * 20, RUN.format(max_turns=3))
+    result.assert_outcomes(failed=1)
+    assert (episode["stop_reason"], episode["outcome"]) == ("max_turns", "failed")
+    assert len(server.requests) == 3
+    assert episode["traffic"]["refused"] == 1
+
+
 def test_an_episode_without_subprocesses_starts_no_gateway(suite):
     result, _, _ = suite(
         [],

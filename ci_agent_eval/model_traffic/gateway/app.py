@@ -13,6 +13,7 @@ import anyio
 import httpx2
 
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.model_traffic import attribution
 from ci_agent_eval.model_traffic.formats.error_answers import build_error_answer
 from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
 from ci_agent_eval.model_traffic.formats.registry import find_format, is_model_request
@@ -197,7 +198,9 @@ class GatewayApp:
         message_format = find_format(request.method, target.url)
         plain_body = b"" if message_format is None else _decode_request(request.headers, body)
         if message_format is not None and is_model_request(message_format, plain_body):
-            call = exchange.episode.recorder.start_call(message_format, target.url, plain_body)
+            # The process may belong to an agent that runs within the episode.
+            recorder = attribution.find_innermost(exchange.episode.recorder)
+            call = recorder.start_call(message_format, target.url, plain_body)
             await self._answer_call(exchange, call, target, body)
         elif exchange.episode.recorder.is_replay:
             raise InputError(
