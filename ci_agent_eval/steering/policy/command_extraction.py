@@ -11,7 +11,8 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import chain
 
 from ci_agent_eval.steering.policy.model import (
     DetectionResult,
@@ -21,6 +22,7 @@ from ci_agent_eval.steering.policy.model import (
     ToolCallRequest,
 )
 from ci_agent_eval.steering.policy.shell_inference import infer_shell
+from ci_agent_eval.steering.policy.words import ShellCommand, ShellScript, make_words
 
 SHELL_TOOLS = frozenset(
     {
@@ -52,22 +54,15 @@ MAX_CHARACTERS = 65_536
 """Maximum total length of a call's commands; the first one is always returned."""
 
 _SHELLS: Mapping[str, Shell] = {
-    "powershell": "powershell",
-    "pwsh": "powershell",
-    "executepwsh": "powershell",
+    **dict.fromkeys(("powershell", "pwsh", "executepwsh"), "powershell"),
     "cmd": "cmd",
-    "bash": "bash",
-    "bash_tool": "bash",
-    "execute_bash": "bash",
-    "executebash": "bash",
-    "sh": "bash",
+    **dict.fromkeys(("bash", "bash_tool", "execute_bash", "executebash", "sh"), "bash"),
 }
 """Shells by tools and languages of code; that of other tools is inferred from the command."""
 _COMMAND_KEYS = (
     "command", "cmd", "commandline", "command_line", "cmdline", "commands", "script", "code",
     "program", "executable", "chars",
 )  # fmt: skip
-_PROGRAM_KEYS = ("program", "executable")
 _FOLDER_KEYS = ("cwd", "workdir", "working_directory", "workingdirectory", "directory", "dir_path")
 _PYTEST_TARGET_KEYS = ("path", "test_path", "target")
 _PYTEST_NEUTRAL_KEYS = frozenset({"verbose", "quiet", "timeout", *_FOLDER_KEYS})
@@ -75,25 +70,10 @@ _PYTEST_NEUTRAL_KEYS = frozenset({"verbose", "quiet", "timeout", *_FOLDER_KEYS})
 _NESTING_KEYS = (
     "input", "body", "data", "action", "arguments", "parameters", "params", "tool_input", "payload",
 )  # fmt: skip
+_RUNNER = re.compile(r"(?:.*[/\\])?(?:pytest|py\.test|python[0-9.]*|py)(?:\.exe)?", re.IGNORECASE)
 
-
-@dataclass(frozen=True, slots=True)
-class CommandLine:
-    """A command line in a shell's syntax."""
-
-    text: str
-    shell: Shell = "bash"
-
-
-@dataclass(frozen=True, slots=True)
-class Argv:
-    """A program and its arguments, not parsed by a shell."""
-
-    words: tuple[str, ...]
-
-
-ExtractedCommand = CommandLine | Argv
-
+ExtractedCommand = ShellScript | ShellCommand
+"""A text for a shell, or a program with its arguments."""
 
 _NO_TOOLS: ShellTools = {}
 
@@ -102,7 +82,7 @@ def extract_commands(
     call: ToolCallRequest, shell_tools: ShellTools = _NO_TOOLS
 ) -> tuple[ExtractedCommand, ...]:
     """Return the commands in a call; empty if its tool runs no commands. Never raises."""
-    return _extract_limited(_as_bash_call(call, shell_tools))[0]
+    return _limit_commands(_read_call(_as_bash_call(call, shell_tools)))[0]
 
 
 def runs_commands(tool: object, shell_tools: ShellTools) -> bool:
@@ -112,14 +92,50 @@ def runs_commands(tool: object, shell_tools: ShellTools) -> bool:
     return _find_argument_names(tool, shell_tools) is not None
 
 
+def normalize_tool_name(name: object) -> str:
+    """Return a tool's name in lower case and without its namespace.
+
+    The namespace ends with `__`, as with MCP servers, or with a dot: `functions.bash`.
+    """
+    short_name = str(name).strip().lower().rpartition("__")[2]
+    last_part = short_name.rpartition(".")[2]
+    if short_name not in SHELL_TOOLS and last_part in SHELL_TOOLS | PYTEST_TOOLS:
+        return last_part
+    return short_name
+
+
+def render_command(command: ExtractedCommand) -> str:
+    """Return a command as one line of text."""
+    return command.text if isinstance(command, ShellScript) else command.command_line
+
+
+def detect_full_suite(call: ToolCallRequest, rules: Rules) -> DetectionResult:
+    """Detect whether any command of a call would run the full suite. Never raises."""
+    call = _as_bash_call(call, rules.shell_tools)
+    commands, is_truncated = _limit_commands(_read_call(call))
+    if not commands:
+        is_listed = _identify_shell_tool(call.tool) in SHELL_TOOLS | PYTEST_TOOLS
+        reason = "no command is in the arguments" if is_listed else "the tool runs no commands"
+        return DetectionResult(pytest=False, full_suite=False, reason=reason)
+    # Loads the grammar only for calls with commands.
+    from ci_agent_eval.steering.policy.detection import detect_in_command  # noqa: PLC0415 - as said
+
+    folder = _find_folder(call.arguments)
+    results = [detect_in_command(command, rules, folder) for command in commands]
+    deciding = max(results, key=lambda result: (result.full_suite, result.pytest))
+    reason = deciding.reason
+    if is_truncated:
+        reason += "; the call holds more than is looked at"
+    intents = dict.fromkeys(intent for result in results for intent in result.intents)
+    return replace(deciding, reason=reason, intents=tuple(intents))
+
+
 def _as_bash_call(call: ToolCallRequest, shell_tools: ShellTools) -> ToolCallRequest:
     """Convert a call of a tool named in the settings to a call of `bash`."""
     argument_names = _find_argument_names(call.tool, shell_tools)
     if argument_names is None:
         return call
-    arguments: object = call.arguments
-    if isinstance(arguments, str):
-        arguments = _parse_json_text(arguments) or arguments
+    arguments = _parse_if_json(call.arguments) or call.arguments
     if not argument_names or not isinstance(arguments, Mapping):
         return ToolCallRequest("bash", arguments)
     fields = _lower_keys(arguments)
@@ -136,93 +152,32 @@ def _find_argument_names(tool: object, shell_tools: ShellTools) -> tuple[str, ..
     return next((names_by_tool[name] for name in candidates if name in names_by_tool), None)
 
 
-def _extract_limited(call: ToolCallRequest) -> tuple[tuple[ExtractedCommand, ...], bool]:
-    """Return the commands in a call, and whether the limits cut them off."""
-    tool = _identify_shell_tool(call.tool)
-    if tool in PYTEST_TOOLS:
-        return _limit_commands(_read_pytest_call(call.arguments))
-    if tool not in SHELL_TOOLS:
-        return (), False
-    if tool == "python" and (code := _get_python_code(call.arguments)) is not None:
-        return (Argv(("python", "-c", code)),), False
-    commands = _ArgumentReader(_SHELLS.get(tool)).read(call.arguments, 0)
-    return _limit_commands(map(_prepend_python, commands) if tool == "python" else commands)
-
-
-def _limit_commands(
-    commands: Iterable[ExtractedCommand],
-) -> tuple[tuple[ExtractedCommand, ...], bool]:
-    kept: list[ExtractedCommand] = []
-    remaining = MAX_CHARACTERS
-    for command in commands:
-        remaining -= len(render_command(command))
-        if kept and (remaining < 0 or len(kept) == MAX_COMMANDS):
-            return tuple(kept), True
-        kept.append(command)
-    return tuple(kept), False
-
-
-def normalize_tool_name(name: object) -> str:
-    """Return a tool's name in lower case and without its namespace.
-
-    The namespace ends with `__`, as with MCP servers, or with a dot: `functions.bash`.
-    """
-    short_name = str(name).strip().lower().rpartition("__")[2]
-    last_part = short_name.rpartition(".")[2]
-    if short_name not in SHELL_TOOLS and last_part in SHELL_TOOLS | PYTEST_TOOLS:
-        return last_part
-    return short_name
-
-
 def _identify_shell_tool(name: object) -> str:
     """Return the entry of `SHELL_TOOLS` for a tool, or its name without its namespace."""
     is_mcp_run = re.fullmatch(r"mcp__.+__run", str(name).strip().lower())
     return "mcp__*__run" if is_mcp_run else normalize_tool_name(name)
 
 
-def render_command(command: ExtractedCommand) -> str:
-    """Return a command as one line of text."""
-    return command.text if isinstance(command, CommandLine) else shlex.join(command.words)
-
-
-def detect_full_suite(call: ToolCallRequest, rules: Rules) -> DetectionResult:
-    """Detect whether any command of a call would run the full suite. Never raises."""
-    # Loads the grammar only for calls with commands.
-    from ci_agent_eval.steering.policy.detection import detect_in_argv, detect_in_text  # noqa: PLC0415 - as said
-
-    call = _as_bash_call(call, rules.shell_tools)
-    commands, is_truncated = _extract_limited(call)
-    if not commands:
-        return DetectionResult(pytest=False, full_suite=False, reason=_explain_no_command(call))
-    folder = _find_folder(call.arguments)
-    results = [
-        detect_in_text(command.text, shell=command.shell, rules=rules, folder=folder)
-        if isinstance(command, CommandLine)
-        else detect_in_argv(command.words, rules=rules, folder=folder)
-        for command in commands
-    ]
-    deciding = max(results, key=lambda result: (result.full_suite, result.pytest))
-    reason = deciding.reason
-    if is_truncated:
-        reason += "; the call holds more than is looked at"
-    intents = dict.fromkeys(intent for result in results for intent in result.intents)
-    return replace(deciding, reason=reason, intents=tuple(intents))
-
-
-def _explain_no_command(call: ToolCallRequest) -> str:
-    if _identify_shell_tool(call.tool) in SHELL_TOOLS | PYTEST_TOOLS:
-        return "no command is in the arguments"
-    return "the tool runs no commands"
+def _limit_commands(
+    commands: Iterable[ExtractedCommand],
+) -> tuple[tuple[ExtractedCommand, ...], bool]:
+    """Return the first commands, and whether the limits cut others off."""
+    read: list[ExtractedCommand] = []
+    remaining = MAX_CHARACTERS
+    for command in commands:
+        remaining -= len(render_command(command))
+        if read and (remaining < 0 or len(read) == MAX_COMMANDS):
+            return tuple(read), True
+        read.append(command)
+    return tuple(read), False
 
 
 def _find_folder(arguments: object) -> str:
     """Return the working folder that a call's arguments name; `.` if they name none."""
-    value = _parse_json_text(arguments) if isinstance(arguments, str) else arguments
-    if not isinstance(value, Mapping):
-        return "."
-    fields = _lower_keys(value)
-    inner = (fields.get(key) for key in _NESTING_KEYS)
-    for table in (fields, *(_lower_keys(each) for each in inner if isinstance(each, Mapping))):
+    value = _parse_if_json(arguments)
+    fields = _lower_keys(value) if isinstance(value, Mapping) else {}
+    nested = (fields.get(key) for key in _NESTING_KEYS)
+    for table in (fields, *(_lower_keys(each) for each in nested if isinstance(each, Mapping))):
         for key in _FOLDER_KEYS:
             folder = table.get(key)
             if isinstance(folder, str) and folder:
@@ -230,107 +185,79 @@ def _find_folder(arguments: object) -> str:
     return "."
 
 
-class _ArgumentReader:
-    """Reads the commands from a tool's arguments, in a shell that is None if unknown."""
-
-    def __init__(self, shell: Shell | None) -> None:
-        self.shell = shell
-
-    def read(self, value: object, depth: int) -> Iterator[ExtractedCommand]:
-        """Yield the commands in any value."""
-        if depth > MAX_DEPTH:
-            return
-        if isinstance(value, str):
-            yield from self._read_text(value, depth)
-        elif isinstance(value, Mapping):
-            yield from self._read_object(_lower_keys(value), depth)
-        elif isinstance(value, list | tuple):
-            yield from self._read_list(value, depth)
-
-    def _read_text(self, text: str, depth: int) -> Iterator[ExtractedCommand]:
-        inner = _parse_json_text(text)
-        if inner is not None:
-            yield from self.read(inner, depth + 1)
-        elif text.strip():
-            yield CommandLine(text, self.shell or infer_shell(text))
-
-    def _read_list(self, items: Sequence[object], depth: int) -> Iterator[ExtractedCommand]:
-        words = _convert_words(items)
-        if words is None:
-            for item in items:
-                yield from self.read(item, depth + 1)
-        elif len(words) == 1:
-            yield from self._read_text(words[0], depth + 1)
-        elif words:
-            yield Argv(words)
-
-    def _read_object(self, fields: Mapping[str, object], depth: int) -> Iterator[ExtractedCommand]:
-        for key in _COMMAND_KEYS:
-            if fields.get(key):
-                yield from self._read_command(key, fields, depth)
-                return
-        nested = [fields[key] for key in (*_NESTING_KEYS, "args") if fields.get(key)]
-        for value in nested:
-            yield from self.read(value, depth + 1)
-
-    def _read_command(
-        self, key: str, fields: Mapping[str, object], depth: int
-    ) -> Iterator[ExtractedCommand]:
-        command, args = fields[key], fields.get("args")
-        if key in _PROGRAM_KEYS:
-            yield from _read_program(command, args or fields.get("arguments"))
-            return
-        if key == "code" and isinstance(command, str) and "language" in fields:
-            yield from _read_code(command, str(fields["language"]).lower())
-            return
-        if key == "commands" and isinstance(command, list | tuple):
-            for each in command:
-                yield from self.read(each, depth + 1)
-            return
-        commands = tuple(self.read(command, depth + 1))
-        yield from (_append_args(command, args) for command in commands) if args else commands
+def _read_call(call: ToolCallRequest) -> Iterable[ExtractedCommand]:
+    tool = _identify_shell_tool(call.tool)
+    if tool in PYTEST_TOOLS:
+        return _read_pytest_call(call.arguments)
+    if tool not in SHELL_TOOLS:
+        return ()
+    commands = _read_value(call.arguments, _SHELLS.get(tool), 0)
+    if tool != "python":
+        return commands
+    arguments = _parse_if_json(call.arguments)
+    fields = _lower_keys(arguments) if isinstance(arguments, Mapping) else {}
+    if isinstance(fields.get("code"), str):
+        return (_build_command("python", "-c", str(fields["code"])),)
+    return (_prepend_program("python", each) if _starts_option(each) else each for each in commands)
 
 
-def _read_program(program: object, args: object) -> Iterator[ExtractedCommand]:
-    if not isinstance(program, str):
+def _read_value(value: object, shell: Shell | None, depth: int) -> Iterator[ExtractedCommand]:
+    """Yield the commands in any value, for a shell that is None if unknown."""
+    if depth > MAX_DEPTH:
         return
-    words = _convert_words(args) if isinstance(args, list | tuple) else None
-    yield Argv((program, *(words or _split_words(args))))
+    if isinstance(value, str):
+        inner = _parse_json_text(value)
+        if inner is not None:
+            yield from _read_value(inner, shell, depth + 1)
+        elif value.strip():
+            yield ShellScript(value, shell or infer_shell(value))
+    elif isinstance(value, Mapping):
+        yield from _read_object(_lower_keys(value), shell, depth + 1)
+    elif isinstance(value, list | tuple):
+        words = _convert_words(value)
+        if words is not None and len(words) > 1:
+            yield _build_command(*words)
+            return
+        for item in value if words is None else words:
+            yield from _read_value(item, shell, depth + 1)
+
+
+def _read_object(
+    fields: Mapping[str, object], shell: Shell | None, depth: int
+) -> Iterator[ExtractedCommand]:
+    key = next((key for key in _COMMAND_KEYS if fields.get(key)), None)
+    if key is None:
+        nested = (fields[key] for key in (*_NESTING_KEYS, "args") if fields.get(key))
+        yield from chain.from_iterable(_read_value(each, shell, depth) for each in nested)
+        return
+    command, args = fields[key], fields.get("args")
+    if key in {"program", "executable"}:
+        if isinstance(command, str):
+            yield _build_command(command, *_split_words(args or fields.get("arguments")))
+    elif key == "code" and isinstance(command, str) and "language" in fields:
+        yield from _read_code(command, str(fields["language"]).lower())
+    elif key == "commands" and isinstance(command, list | tuple):
+        yield from chain.from_iterable(_read_value(each, shell, depth) for each in command)
+    else:
+        commands = _read_value(command, shell, depth)
+        yield from (_append_args(each, args) for each in commands) if args else commands
 
 
 def _read_code(code: str, language: str) -> Iterator[ExtractedCommand]:
     """Yield the command that runs code of a language; nothing for unknown languages."""
     if language.startswith("py"):
-        yield Argv(("python", "-c", code))
+        yield _build_command("python", "-c", code)
     elif language in _SHELLS or language == "shell":
-        yield CommandLine(code, _SHELLS.get(language) or infer_shell(code))
+        yield ShellScript(code, _SHELLS.get(language) or infer_shell(code))
 
 
 def _append_args(command: ExtractedCommand, args: object) -> ExtractedCommand:
     """Append the separate `args` of a command."""
-    words = _convert_words(args) if isinstance(args, list | tuple) else None
-    if isinstance(command, Argv):
-        return Argv((*command.words, *(words or _split_words(args))))
-    if isinstance(args, str):
-        return CommandLine(f"{command.text} {args}", command.shell)
-    return CommandLine(f"{command.text} {shlex.join(words or ())}", command.shell)
-
-
-def _get_python_code(arguments: object) -> str | None:
-    """Return the source code of a call of the tool `python`; None if it has none."""
-    if isinstance(arguments, str):
-        arguments = _parse_json_text(arguments)
-    fields = _lower_keys(arguments) if isinstance(arguments, Mapping) else {}
-    code = fields.get("code")
-    return code if isinstance(code, str) else None
-
-
-def _prepend_python(command: ExtractedCommand) -> ExtractedCommand:
-    """Prepend the interpreter to a command that consists only of its arguments."""
-    if isinstance(command, Argv):
-        return Argv(("python", *command.words)) if command.words[0].startswith("-") else command
-    starts_with_option = command.text.lstrip().startswith("-")
-    return CommandLine(f"python {command.text}", command.shell) if starts_with_option else command
+    words = _split_words(args)
+    if isinstance(command, ShellCommand):
+        return command.with_words((*command.words, *make_words(*words)))
+    text = args if isinstance(args, str) else shlex.join(words)
+    return replace(command, text=f"{command.text} {text}")
 
 
 def _read_pytest_call(arguments: object) -> Iterable[ExtractedCommand]:
@@ -338,25 +265,39 @@ def _read_pytest_call(arguments: object) -> Iterable[ExtractedCommand]:
     while isinstance(arguments, str) and (inner := _parse_json_text(arguments)) is not None:
         arguments = inner
     if not arguments or (isinstance(arguments, Mapping) and not any(arguments.values())):
-        return (Argv(("pytest",)),)
+        return (_build_command("pytest"),)
     if isinstance(arguments, Mapping):
         fields = {key: value for key, value in _lower_keys(arguments).items() if value}
         targets = [fields.pop(key) for key in _PYTEST_TARGET_KEYS if key in fields]
         if fields.keys() <= _PYTEST_NEUTRAL_KEYS:
-            return (Argv(("pytest", *(each for each in targets if isinstance(each, str)))),)
-    return map(_prepend_pytest, _ArgumentReader(None).read(arguments, 0))
+            return (_build_command("pytest", *(t for t in targets if isinstance(t, str))),)
+    commands = _read_value(arguments, None, 0)
+    return (each if _names_runner(each) else _prepend_program("pytest", each) for each in commands)
 
 
-def _prepend_pytest(command: ExtractedCommand) -> ExtractedCommand:
-    if isinstance(command, Argv):
-        return command if _names_runner(command.words[0]) else Argv(("pytest", *command.words))
-    first = command.text.split(maxsplit=1)[0]
-    return command if _names_runner(first) else CommandLine(f"pytest {command.text}", command.shell)
+def _build_command(*words: str) -> ShellCommand:
+    return ShellCommand(make_words(*words))
 
 
-def _names_runner(word: str) -> bool:
-    name = re.split(r"[/\\]", word)[-1].lower()
-    return re.fullmatch(r"(pytest|py\.test|python[0-9.]*|py)(\.exe)?", name) is not None
+def _prepend_program(program: str, command: ExtractedCommand) -> ExtractedCommand:
+    """Prepend a program to a command that consists only of its arguments."""
+    if isinstance(command, ShellCommand):
+        return command.with_words((*make_words(program), *command.words))
+    return replace(command, text=f"{program} {command.text}")
+
+
+def _get_first_word(command: ExtractedCommand) -> str:
+    if isinstance(command, ShellCommand):
+        return command.words[0].text
+    return command.text.split(maxsplit=1)[0]
+
+
+def _starts_option(command: ExtractedCommand) -> bool:
+    return _get_first_word(command).startswith("-")
+
+
+def _names_runner(command: ExtractedCommand) -> bool:
+    return _RUNNER.fullmatch(_get_first_word(command)) is not None
 
 
 def _lower_keys(fields: Mapping[object, object]) -> dict[str, object]:
@@ -371,10 +312,17 @@ def _convert_words(items: Sequence[object]) -> tuple[str, ...] | None:
 
 
 def _split_words(args: object) -> tuple[str, ...]:
+    if isinstance(args, list | tuple):
+        return _convert_words(args) or ()
     try:
         return tuple(shlex.split(args)) if isinstance(args, str) else ()
     except ValueError:
         return tuple(str(args).split())
+
+
+def _parse_if_json(value: object) -> object:
+    """Return the value in a JSON text, None for other texts, and other values unchanged."""
+    return _parse_json_text(value) if isinstance(value, str) else value
 
 
 def _parse_json_text(text: str) -> object | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.steering.policy.command_extraction import ExtractedCommand
+from ci_agent_eval.steering.policy.words import ShellCommand, ShellScope
 
 _DISK = re.compile(r"(?:^|/)(?:dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk)\w*)$")
 _WHOLE_TREE = frozenset({".", "./", "*", ":/", ":/.", ":/*"})
@@ -31,15 +32,23 @@ class DangerousCommand:
 
 def find_danger(extracted: ExtractedCommand, sets: Iterable[str]) -> DangerousCommand | None:
     """Return the first dangerous command of the enabled sets; None if there is none."""
-    from ci_agent_eval.steering.policy.command_walk import walk_commands  # noqa: PLC0415 - the grammar
+    from ci_agent_eval.steering.policy.command_walk import judge_commands  # noqa: PLC0415 - the grammar
+    from ci_agent_eval.steering.policy.detection import clean_command  # noqa: PLC0415 - as above
 
-    enabled_sets = [(name, DANGEROUS_SETS[name]) for name in sets if name in DANGEROUS_SETS]
-    for command, folder in walk_commands(extracted):
+    enabled_sets = [(name, *DANGEROUS_SETS[name]) for name in sets if name in DANGEROUS_SETS]
+
+    def judge(
+        command: ShellCommand, scope: ShellScope, _outermost: ShellCommand
+    ) -> DangerousCommand | None:
         words = tuple(word.text for word in command.words)
-        for name, (is_dangerous, advice) in enabled_sets:
-            if words and is_dangerous(words, folder):
+        for name, is_dangerous, advice in enabled_sets:
+            if is_dangerous(words, scope.directory):
                 return _describe_danger(command.command_line, name, advice)
-    return None
+        return None
+
+    readable = clean_command(extracted)
+    layers = [] if readable is None else [readable]
+    return next(judge_commands(layers, ShellScope(), judge), None)
 
 
 def _describe_danger(command: str, name: str, advice: str) -> DangerousCommand:

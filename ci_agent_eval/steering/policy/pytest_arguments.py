@@ -4,22 +4,41 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ci_agent_eval.steering.policy.model import Rules
-from ci_agent_eval.steering.policy.pytest_options import (
-    ARITY,
-    CANCELLED_BY,
-    EXPRESSION_OPTIONS,
-    INFO_OPTIONS,
-    NARROWING_OPTIONS,
-    SELECTING_INI_KEYS,
-    SELECTING_OPTIONS,
-    UNNARROWED_VALUES,
-)
 from ci_agent_eval.steering.policy.words import Word
+from ci_agent_eval.steering.tables import read_table
+
+Arity = Literal["0", "1", "2", "?", "+"]
+"""How many values an option takes; `?`: the next word unless it is an option."""
+
+
+def _load_options() -> dict[str, frozenset[str]]:
+    sections: dict[str, list[str]] = {}
+    section: list[str] = []
+    for line in read_table("pytest_options.txt"):
+        if line.startswith("["):
+            section = sections.setdefault(line.strip("[]"), [])
+        else:
+            section += line.split()
+    return {name: frozenset(words) for name, words in sections.items()}
+
+
+OPTIONS = _load_options()
+"""The sets of options in the table, by their names."""
+_ARITIES: Mapping[str, Arity] = {"": "0", "=": "1", "==": "2", "?": "?", "+": "+"}
+ARITY = {
+    option.rstrip("=?+"): _ARITIES[option[len(option.rstrip("=?+")) :]]
+    for option in OPTIONS["arity"]
+}
+"""Arities of the options by their spelling."""
+CANCELLED_BY = {"--testmon-noselect": "--testmon", "--no-testmon": "--testmon"}
+"""Options that cancel a narrowing option."""
+_UNNARROWED_VALUES = {"--picked": "first"}
+"""Values with which a narrowing option only orders the run."""
 
 Reach = Literal["full", "targeted", "nothing"]
 
@@ -62,7 +81,7 @@ def classify_pytest_arguments(
 ) -> SuiteSelection:
     """Classify a run of pytest in `directory`, which is None if unknown."""
     arguments = _parse_arguments(words)
-    info_option = next((name for name in arguments.options if name in INFO_OPTIONS), None)
+    info_option = next((name for name in arguments.options if name in OPTIONS["info"]), None)
     if info_option:
         return SuiteSelection("nothing", f"{info_option} runs no test")
     selection = _classify_selection(arguments, directory, rules)
@@ -120,21 +139,21 @@ def _find_narrowing(arguments: _ParsedArguments) -> list[tuple[str, Word | None]
     options = arguments.options
     expressions = [
         (name, value)
-        for name in sorted(EXPRESSION_OPTIONS & options.keys())
+        for name in sorted(OPTIONS["expression"] & options.keys())
         if (value := options[name]) and (value.text.strip() if name == "-k" else value.text)
     ]
     cancelled = {CANCELLED_BY[name] for name in options if name in CANCELLED_BY}
     cancelled |= {
         name
         for name, value in options.items()
-        if value and value.text == UNNARROWED_VALUES.get(name)
+        if value and value.text == _UNNARROWED_VALUES.get(name)
     }
-    parts = [each for each in options.items() if each[0] in NARROWING_OPTIONS - cancelled]
+    parts = [each for each in options.items() if each[0] in OPTIONS["narrowing"] - cancelled]
     return [*expressions, *parts]
 
 
 def _explain_narrowing(name: str, value: Word | None) -> str:
-    if name in EXPRESSION_OPTIONS and value is not None:
+    if name in OPTIONS["expression"] and value is not None:
         return f"{name} {value.source_text} selects tests"
     return f"{name} runs a part of the tests"
 
@@ -152,8 +171,8 @@ def _list_selecting_options(arguments: _ParsedArguments) -> Iterator[str]:
 def _selects_tests(option: tuple[str, Word | None]) -> bool:
     name, value = option
     if name in {"-o", "--override-ini"} and value is not None:
-        return value.text.partition("=")[0] in SELECTING_INI_KEYS
-    return name in SELECTING_OPTIONS or (name.startswith("--") and name not in ARITY)
+        return value.text.partition("=")[0] in OPTIONS["selecting-keys"]
+    return name in OPTIONS["selecting"] or (name.startswith("--") and name not in ARITY)
 
 
 def _parse_arguments(words: Sequence[Word]) -> _ParsedArguments:

@@ -16,29 +16,17 @@ from ci_agent_eval.steering.hook.coding_agents import AGENTS
 from ci_agent_eval.steering.hook.event_fields import ALLOW_OUTPUTS
 from ci_agent_eval.steering.hook.options import HookOptions
 from ci_agent_eval.steering.hook.quick_answer import find_quick_answer
-from ci_agent_eval.steering.policy.command_extraction import CommandLine, extract_commands
-from ci_agent_eval.steering.policy.detection import _detect_in_layers, drop_invalid_characters
+from ci_agent_eval.steering.policy.command_extraction import extract_commands
+from ci_agent_eval.steering.policy.detection import clean_command, detect_unfiltered
 from ci_agent_eval.steering.policy.model import Rules, ToolCallRequest
-from ci_agent_eval.steering.policy.words import ShellCommand, ShellScript, make_words
 from tests.tables import each_row, read_rows
 from tests.unit.steering.policy.test_cases import cases
 
 
 def names_pytest(call: ToolCallRequest, rules: Rules) -> bool:
     """Whether the detector without its filter finds a run in any command of the call."""
-    return any(
-        _detect_in_layers(
-            [
-                ShellScript(drop_invalid_characters(command.text), command.shell)
-                if isinstance(command, CommandLine)
-                else ShellCommand(make_words(*command.words))
-            ],
-            "",
-            rules,
-            ".",
-        ).pytest
-        for command in extract_commands(call, rules.shell_tools)
-    )
+    commands = map(clean_command, extract_commands(call, rules.shell_tools))
+    return any(detect_unfiltered(each, rules, ".").pytest for each in commands if each)
 
 
 def event_of(arguments: object, tool: str = "Bash") -> bytes:

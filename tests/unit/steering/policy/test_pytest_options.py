@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from ci_agent_eval.steering.policy.model import Rules
-from ci_agent_eval.steering.policy.pytest_arguments import classify_pytest_arguments
-from ci_agent_eval.steering.policy.pytest_options import (
+from ci_agent_eval.steering.policy.pytest_arguments import (
     ARITY,
     CANCELLED_BY,
-    INFO_OPTIONS,
-    NARROWING_OPTIONS,
+    OPTIONS,
+    classify_pytest_arguments,
 )
 from ci_agent_eval.steering.policy.words import make_words
 from tests.tables import read_rows
@@ -64,9 +63,9 @@ def test_each_installed_option_takes_as_many_words_as_the_table_says(pytestconfi
 
 
 def test_options_with_a_meaning_are_in_the_table():
-    assert (
-        INFO_OPTIONS | NARROWING_OPTIONS | CANCELLED_BY.keys() | set(CANCELLED_BY.values())
-    ) <= ARITY.keys()
+    meanings = ("expression", "narrowing", "selecting", "info")
+    options = {option for name in meanings for option in OPTIONS[name]}
+    assert options | CANCELLED_BY.keys() | set(CANCELLED_BY.values()) <= ARITY.keys()
 
 
 def outcomes(project: Path) -> dict[tuple[str, ...], tuple[int, int]]:

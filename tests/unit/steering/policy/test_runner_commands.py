@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from ci_agent_eval.steering import runners
-from ci_agent_eval.steering.policy.detection import _detect_in_layers, detect_in_text
+from ci_agent_eval.steering.policy.detection import detect_in_text, detect_unfiltered
 from ci_agent_eval.steering.policy.model import Rules
 from ci_agent_eval.steering.policy.words import ShellScript
 from ci_agent_eval.steering.runners import RUNNER_NAMES, find_runners, load_runners
@@ -33,7 +33,7 @@ def judge(runner: str, case: Case) -> str | None:
     """Return what is wrong with the answers to a case."""
     own = detect_in_text(case.command, rules=Rules(runners=load_runners([runner])))
     of_all = detect_in_text(case.command, rules=ALL_RUNNERS)
-    unfiltered = _detect_in_layers([ShellScript(case.command)], "", ALL_RUNNERS, ".")
+    unfiltered = detect_unfiltered(ShellScript(case.command), ALL_RUNNERS, ".")
     if answer(own) != case.expected or any(intent.runner != runner for intent in own.intents):
         return f"{case}: {own}"
     if answer(of_all) != case.expected:
