@@ -232,7 +232,7 @@ def expect_all_that_a_call_tells(episode):
 def expect_calls_of_all_ways(episode):
     answers = [turn for turn in turns_of(episode) if turn["role"] == "assistant"]
     assert [turn["content"] for turn in answers] == ["first", "second", "third", "third", "first"]
-    assert "tokens" not in answers[1]  # a stream that did not ask for its usage
+    assert answers[1]["tokens"]  # a stream that did not ask for its usage
     assert answers[4]["response_model"] == "claude-haiku-4-5"
 
 
@@ -465,3 +465,78 @@ def test_scripted(episode):
 
 def test_the_clients_are_those_of_the_hooks():
     assert set(hooks._libraries._libraries) == CLIENTS
+
+
+STREAMS = """
+KINDS = [{}, {"stream_options": {"include_usage": True}}, {"stream_options": {"include_usage": False}}]
+asking = [{"role": "user", "content": "hello"}]
+
+
+def read(chunks):
+    assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == "It is fine."
+    return [chunk for chunk in chunks if not chunk.choices]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.episode(budgets={"cost_usd": 1})
+def test_stream(episode, kind):
+    stream = openai.chat.completions.create(model="gpt-5-mini", messages=asking, stream=True, **kind)
+    assert len(read(list(stream))) == (kind == KINDS[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.episode(budgets={"cost_usd": 1})
+async def test_stream_async(episode, kind):
+    async with AsyncOpenAI(base_url=URL, api_key="k") as client:
+        stream = await client.chat.completions.create(
+            model="gpt-5-mini", messages=asking, stream=True, **kind
+        )
+        assert len(read([chunk async for chunk in stream])) == (kind == KINDS[1])
+"""
+
+
+def test_streams_have_their_usage_and_clients_see_what_they_asked_for(suite):
+    result, recorded, server = suite({"*": ["It is fine."]}, STREAMS, "--cassette=record")
+    result.assert_outcomes(passed=6)
+    assert len(server.requests) == 6
+    result, replayed, server = suite({}, STREAMS, "--cassette=replay")
+    result.assert_outcomes(passed=6)
+    assert len(server.requests) == 0
+    for episode in (*recorded, *replayed):
+        (_, answer) = turns_of(episode)
+        assert answer["tokens"] == {"input": 100, "output": 20}
+        assert answer["cost_usd"] > 0
+
+
+WITHOUT_OPTION = """
+import openai as library
+
+
+def asking(prompt):
+    messages = [{"role": "user", "content": prompt}]
+    return dict(model="gpt-5-mini", messages=messages, stream=True)
+
+
+def test_unknown_option(episode):
+    chunks = list(openai.chat.completions.create(**asking("hello")))
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "It is fine."
+
+
+async def test_other_refusal(episode):
+    async with AsyncOpenAI(base_url=URL, api_key="k") as client:
+        with pytest.raises(library.BadRequestError, match="scripted 400"):
+            await client.chat.completions.create(**asking("long"))
+"""
+
+
+def test_a_provider_that_does_not_know_the_option_is_asked_without_it(suite):
+    script = {
+        "hello": [Step(status=400, code="unknown field: stream_options"), "It is fine."],
+        "long": [Step(status=400, code="too long")],
+    }
+    result, episodes, server = suite(script, WITHOUT_OPTION)
+    result.assert_outcomes(passed=1, failed=1)  # the second ended without an answer
+    assert [("stream_options" in one.body) for one in server.requests] == [True, False, True]
+    plain, refused = sorted(episodes, key=lambda one: one["outcome"] != "passed")
+    assert turns_of(plain)[1]["content"] == "It is fine."
+    assert "scripted 400" in refused["reason"]

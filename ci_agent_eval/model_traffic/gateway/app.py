@@ -40,8 +40,12 @@ from ci_agent_eval.model_traffic.forwarding.upstream import (
 )
 from ci_agent_eval.model_traffic.gateway.aws_signing import find_region, sign_request
 from ci_agent_eval.model_traffic.gateway.providers import ProviderRoute, build_routes
-from ci_agent_eval.model_traffic.gateway.usage_option import UsageEventRemover, add_usage_option
 from ci_agent_eval.model_traffic.recorder import READER_STOPPED, ModelCall, TrafficRecorder
+from ci_agent_eval.model_traffic.usage_option import (
+    OPTION_ERRORS,
+    UsageEventRemover,
+    add_usage_option,
+)
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -52,9 +56,6 @@ MAX_REQUEST_BYTES = 64 * 1024 * 1024
 _CONNECT_S = 30.0
 _READ_TIMEOUT_S = 900.0
 """Longer than that of any SDK: the agent's own timeout counts."""
-
-_OPTION_ERRORS = {400, 422}
-"""Statuses of providers that do not know `stream_options`."""
 
 
 @dataclass(eq=False)
@@ -259,7 +260,7 @@ class GatewayApp:
         headers = build_upstream_headers(exchange.request.headers, plain=True)
         if with_usage is not None:
             response = await self._send_upstream(exchange, target, headers, with_usage)
-            if response.status_code not in _OPTION_ERRORS:
+            if response.status_code not in OPTION_ERRORS:
                 return response
             if b"stream_options" not in await response.aread():
                 return response

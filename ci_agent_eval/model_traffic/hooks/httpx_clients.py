@@ -18,6 +18,11 @@ from ci_agent_eval.model_traffic.hooks.calls import (
 )
 from ci_agent_eval.model_traffic.hooks.patches import Method, Patch
 from ci_agent_eval.model_traffic.recorder import READER_STOPPED, ModelCall
+from ci_agent_eval.model_traffic.usage_option import (
+    OPTION_ERRORS,
+    UsageEventRemover,
+    add_usage_option,
+)
 
 
 def list_patches(library: ModuleType) -> Sequence[Patch]:
@@ -33,9 +38,13 @@ def list_patches(library: ModuleType) -> Sequence[Patch]:
                 return original(client, request)
             with end_on_error(call):
                 answer = wait_for_answer(call)
+                sent = _ask_for_usage(library, call, request)
                 with suspend_recording():  # a client below may be watched too
-                    response = original(_choose_client(library, client, answer), request)
-                return _watch(sync_stream, call, response)
+                    response = original(_choose_client(library, client, answer), sent)
+                    if _may_lack_option(sent, request, response) and _OPTION in response.read():
+                        response = original(client, request)
+                response.request = request
+                return _watch(sync_stream, call, response, hides_usage=sent is not request)
 
         return send
 
@@ -47,9 +56,14 @@ def list_patches(library: ModuleType) -> Sequence[Patch]:
                 return await original(client, request)
             with end_on_error(call):
                 answer = await wait_for_answer_async(call)
+                sent = _ask_for_usage(library, call, request)
                 with suspend_recording():  # a client below may be watched too
-                    response = await original(_choose_client(library, client, answer), request)
-                return _watch(async_stream, call, response)
+                    response = await original(_choose_client(library, client, answer), sent)
+                    is_doubtful = _may_lack_option(sent, request, response)
+                    if is_doubtful and _OPTION in await response.aread():
+                        response = await original(client, request)
+                response.request = request
+                return _watch(async_stream, call, response, hides_usage=sent is not request)
 
         return send
 
@@ -59,11 +73,40 @@ def list_patches(library: ModuleType) -> Sequence[Patch]:
     )
 
 
-def _watch(stream_class: Any, call: ModelCall, response: Any) -> Any:
+_OPTION = b"stream_options"
+
+
+def _ask_for_usage(library: ModuleType, call: ModelCall, request: Any) -> Any:
+    """Return a request for a stream with the demand for usage, which clients may leave out."""
+    body = add_usage_option(call.body) if call.format.name == "openai-chat" else None
+    if body is None:
+        return request
+    headers = request.headers.copy()
+    # The event of the usage can be taken out of a plain answer only.
+    headers.update({"content-length": str(len(body)), "accept-encoding": "identity"})
+    return library.Request(
+        request.method, request.url, headers=headers, content=body, extensions=request.extensions
+    )
+
+
+def _may_lack_option(sent: Any, request: Any, response: Any) -> bool:
+    """Say whether the provider may have refused the option, which its answer then names."""
+    return sent is not request and response.status_code in OPTION_ERRORS
+
+
+def _watch(stream_class: Any, call: ModelCall, response: Any, *, hides_usage: bool) -> Any:
     """Record the answer while it is read; a refusal is already recorded."""
-    if call.state == "open":
-        tee = AnswerTee(call, response.status_code, response.headers)
-        response.stream = stream_class(response.stream, tee)
+    if call.state != "open":
+        return response
+    is_read = response.is_stream_consumed
+    tee = AnswerTee(call, response.status_code, response.headers, is_decoded=is_read)
+    if is_read:
+        tee.feed(response.content)
+        tee.end()
+        return response
+    is_plain = not response.headers.get("content-encoding")
+    remover = UsageEventRemover() if hides_usage and is_plain else None
+    response.stream = stream_class(response.stream, tee, remover)
     return response
 
 
@@ -92,9 +135,19 @@ class _AnsweringClient:
 class _RecordedStream:
     """The stream of an answer; the classes for a library inherit from its own, too."""
 
-    def __init__(self, stream: Any, tee: AnswerTee) -> None:
+    def __init__(self, stream: Any, tee: AnswerTee, remover: UsageEventRemover | None) -> None:
         self._stream = stream
         self._tee = tee
+        self._remover = remover
+
+    def _pass_on(self, chunk: bytes) -> bytes:
+        """Record a chunk; return the part of it that the client has asked for."""
+        self._tee.feed(chunk)
+        return chunk if self._remover is None else self._remover.feed(chunk)
+
+    def _end(self) -> bytes:
+        self._tee.end()
+        return b"" if self._remover is None else self._remover.finish()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -104,12 +157,13 @@ class _RecordedSyncStream(_RecordedStream):
     def __iter__(self) -> Iterator[bytes]:
         try:
             for chunk in self._stream:
-                self._tee.feed(chunk)
-                yield chunk
+                if passed := self._pass_on(chunk):
+                    yield passed
         except BaseException as error:
             self._tee.fail(error)
             raise
-        self._tee.end()
+        if passed := self._end():
+            yield passed
 
     def close(self) -> None:
         self._tee.end(READER_STOPPED)
@@ -121,15 +175,16 @@ class _RecordedAsyncStream(_RecordedStream):
         stream = self._stream.__aiter__()
         try:
             async for chunk in stream:
-                self._tee.feed(chunk)
-                yield chunk
+                if passed := self._pass_on(chunk):
+                    yield passed
         except BaseException as error:
             self._tee.fail(error)
             raise
         finally:
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()
-        self._tee.end()
+        if passed := self._end():
+            yield passed
 
     async def aclose(self) -> None:
         self._tee.end(READER_STOPPED)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from ci_agent_eval.model_traffic.gateway.usage_option import UsageEventRemover, add_usage_option
+from ci_agent_eval.model_traffic.usage_option import UsageEventRemover, add_usage_option
 from tests import llm_wire as wire
 from tests.tables import each_row
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from ci_agent_eval.model_traffic.formats.json_values import parse_object, render_compact_json
 from ci_agent_eval.model_traffic.formats.sse import Splitter, parse_data
 
+OPTION_ERRORS = frozenset({400, 422})
+"""Statuses of providers that do not know `stream_options`."""
+
 
 def add_usage_option(body: bytes) -> bytes | None:
     """Return a streamed chat request that asks for usage; None if it asks, or is not streamed."""
