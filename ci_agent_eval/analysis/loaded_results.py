@@ -161,22 +161,21 @@ class EpisodeRecord:
 _RECORD_VALUES = attrgetter(*(one.name for one in fields(EpisodeRecord)))
 
 
+_DERIVED = frozenset({"tokens", "cost_usd", "conditions"})
+_COPIED = tuple(
+    one.name
+    for one in fields(EpisodeRecord)
+    if one.name in Episode.model_fields and one.name not in _DERIVED
+)
+"""Fields that an episode has, too."""
+
+
 def build_episode_record(episode: Episode) -> EpisodeRecord:
     """Reduce an episode to its record."""
     trajectory = episode.trajectory
+    copied: dict[str, Any] = {name: getattr(episode, name) for name in _COPIED}
     return EpisodeRecord(
-        scenario_id=episode.scenario_id,
-        nodeid=episode.nodeid,
-        file=episode.file,
-        line=episode.line,
-        iteration=episode.iteration,
-        iterations=episode.iterations,
-        attempt=episode.attempt,
-        gate=episode.gate,
-        min_pass_rate=episode.min_pass_rate,
-        min_passes=episode.min_passes,
-        outcome=episode.outcome,
-        reason=episode.reason,
+        **copied,
         failed_assertions=episode.failed_assertions,
         warnings=tuple(a for a in episode.assertions if not a.passed and a.severity == "warning"),
         violations=episode.violations,
@@ -186,23 +185,12 @@ def build_episode_record(episode: Episode) -> EpisodeRecord:
         cost_usd=_find_cost(episode),
         latencies_ms=trajectory.latencies_ms if trajectory else (),
         calls=_intern_calls(_count_model_calls(episode)),
-        agent=episode.agent,
-        model=episode.model,
-        stop_reason=episode.stop_reason,
-        duration_ms=episode.duration_ms,
-        was=episode.was,
         conditions=_intern_conditions(episode.conditions),
         steps=_intern_steps(tuple(_iterate_steps(trajectory))) if trajectory else (),
         evaluation=_score_evaluation(episode) if episode.mode == "evaluation" else None,
-        judge=episode.judge,
-        simulated_user=episode.simulated_user,
-        case=episode.case,
-        missing_evidence=episode.missing_evidence,
         needs_evidence=episode.evidence != "none",
-        minimum_iterations=episode.minimum_iterations,
         checks=_intern_checks(tuple(_iterate_checks(episode))),
         hard_limits=tuple((n, b.limit) for n, b in episode.budgets.iter_named() if b.hard),
-        allowed_stops=tuple(episode.allowed_stops),
     )
 
 

@@ -1,62 +1,53 @@
-"""GitHub's API for dry runs: reads are answered, writes are printed instead of sent."""
+"""GitHub's API for dry runs: everything is taken as empty, and writes are printed, not sent."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
-from ci_agent_eval.errors import PublishError
-from ci_agent_eval.github.api import Api, CheckRun, Comment, Pull, Write
+from ci_agent_eval.github.api import CheckRun, Comment, Pull, Write
 from ci_agent_eval.github.retries import Log
-
-T = TypeVar("T")
 
 NEW_ID = 0
 """Placeholder in paths for the id of an object that was not created."""
 
 
 class DryRun:
-    """An `api.Api` that changes nothing.
+    """An `api.Api` that sends nothing.
 
-    Reads go to `inner`; without it, or if it fails, they return empty values, with a log entry.
-    Each write is passed to `show` as text: method, path and JSON body.
+    Reads return empty values, with a log entry. Each write is passed to `show` as text: method,
+    path and JSON body.
     """
 
-    def __init__(
-        self, repository: str, show: Callable[[str], None], log: Log, *, inner: Api | None = None
-    ) -> None:
+    def __init__(self, repository: str, show: Callable[[str], None], log: Log) -> None:
         self._repository = repository
         self._show = show
         self._log = log
-        self._inner = inner
         self._logged: set[str] = set()
 
-    def login(self) -> str | None:
-        """Return the token's login, or None."""
-        return self._read("whose token this is", lambda api: api.login(), None)
+    def login(self) -> None:
+        """Return that the token's login is unknown."""
+        self._log_empty("whose token this is")
 
     def comments(self, issue: int) -> Sequence[Comment]:
-        """Return the existing comments, or none."""
-        return self._read(f"the comments of #{issue}", lambda api: api.comments(issue), ())
+        """Return no comment."""
+        return self._log_empty(f"the comments of #{issue}")
 
     def pulls_of_commit(self, sha: str) -> Sequence[Pull]:
-        """Return the commit's pull requests, or none."""
-        return self._read(f"pull requests of {sha[:7]}", lambda api: api.pulls_of_commit(sha), ())
+        """Return no pull request."""
+        return self._log_empty(f"pull requests of {sha[:7]}")
 
     def pulls_of_branch(self, owner: str, branch: str) -> Sequence[Pull]:
-        """Return the branch's pull requests, or none."""
-        value = f"pull requests from {owner}:{branch}"
-        return self._read(value, lambda api: api.pulls_of_branch(owner, branch), ())
+        """Return no pull request."""
+        return self._log_empty(f"pull requests from {owner}:{branch}")
 
-    def pull_head(self, number: int) -> str | None:
-        """Return the head commit of a pull request, or None."""
-        return self._read(f"the commit of #{number}", lambda api: api.pull_head(number), None)
+    def pull_head(self, number: int) -> None:
+        """Return that the head commit of a pull request is unknown."""
+        self._log_empty(f"the commit of #{number}")
 
-    def check_runs_of(self, sha: str, name: str) -> Sequence[CheckRun]:
-        """Return the existing check runs, or none."""
-        value = f"the check runs of {sha[:7]}"
-        return self._read(value, lambda api: api.check_runs_of(sha, name), ())
+    def check_runs_of(self, sha: str, name: str) -> Sequence[CheckRun]:  # noqa: ARG002 - of the protocol
+        """Return no check run."""
+        return self._log_empty(f"the check runs of {sha[:7]}")
 
     def check_run(self, run_id: int) -> CheckRun:
         """Return a placeholder check run."""
@@ -64,38 +55,29 @@ class DryRun:
 
     def send_comment(self, write: Write) -> Comment:
         """Show the request."""
-        self._would_send(write)
+        self._show_write(write)
         return Comment(NEW_ID, "", "")
 
     def delete_comment(self, write: Write) -> None:
         """Show the request."""
-        self._would_send(write)
+        self._show_write(write)
 
     def send_check_run(self, write: Write) -> CheckRun:
         """Show the request."""
-        self._would_send(write)
+        self._show_write(write)
         return CheckRun(NEW_ID, "", "in_progress", None, "", 0)
 
     def wait(self, seconds: float, why: str) -> None:
         """Do not wait: nothing was sent."""
 
-    def _read(self, value: str, read: Callable[[Api], T], otherwise: T) -> T:
-        if self._inner is None:
-            self._log_once(f"Dry run without GitHub: {value} taken as empty.")
-            return otherwise
-        try:
-            return read(self._inner)
-        except PublishError as error:
-            self._log_once(f"Dry run: {value} taken as empty. {error}")
-            return otherwise
+    def _log_empty(self, value: str) -> tuple[()]:
+        """Log once that a value is taken as empty: some are read several times."""
+        if value not in self._logged:
+            self._logged.add(value)
+            self._log("notice", f"Dry run without GitHub: {value} taken as empty.")
+        return ()
 
-    def _log_once(self, sentence: str) -> None:
-        """Log a sentence once: some values are read several times."""
-        if sentence not in self._logged:
-            self._logged.add(sentence)
-            self._log("notice", sentence)
-
-    def _would_send(self, write: Write) -> None:
+    def _show_write(self, write: Write) -> None:
         request = f"{write.method} /repos/{self._repository}{write.path}"
         if write.body is not None:
             body = json.dumps(write.body, indent=2, sort_keys=True, ensure_ascii=True)

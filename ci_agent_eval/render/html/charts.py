@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.measurement import compute_latency_statistic
@@ -89,42 +90,8 @@ LEAST = 2
 """Height of the bar of a single value beside a very tall one."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChartBar:
-    """One bar: its rectangle and its texts."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    range: str
-    count: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChartMark:
-    """A line at a value."""
-
-    x: float
-    name: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """One distribution."""
-
-    name: str
-    """A word for identifiers."""
-    title: str
-    sentence: str
-    """The chart in words."""
-    low: str
-    high: str
-    bars: tuple[ChartBar, ...]
-    marks: tuple[ChartMark, ...]
-    width: int = WIDTH
-    height: int = HEIGHT
+Chart = dict[str, Any]
+"""A distribution as the template reads it: words, bars with rectangles, and lines at values."""
 
 
 def build_charts(episodes: Iterable[EpisodeRecord]) -> tuple[Chart, ...]:
@@ -147,51 +114,43 @@ def _build_chart(
 ) -> Chart | None:
     of = build_histogram(values)
     if of is None:
-        return _build_flat_chart(name, title, values, write, noun)
+        if len(values) < FEWEST_VALUES:
+            return None
+        same = write(max(values))
+        sentence = f"{count_noun(len(values), noun)}, {same} each"
+        return _build_frame(name, title, sentence, same, same)
     median, p95 = write(of.median), write(of.p95)
     sentence = (
         f"{count_noun(of.values, noun)}, from {write(of.low)} to {write(of.high)}: "
         f"median {median}, 95th percentile {p95}"
     )
-    return Chart(
-        name=name,
-        title=title,
-        sentence=sentence,
-        low=write(of.bins[0].low),
-        high=write(of.bins[-1].high),
-        bars=tuple(_build_bar(number, found, of, write) for number, found in enumerate(of.bins)),
-        marks=(
-            ChartMark(_compute_x(of, of.median), "median", median),
-            ChartMark(_compute_x(of, of.p95), "p95", p95),
-        ),
-    )
+    marks = (("median", of.median, median), ("p95", of.p95, p95))
+    return {
+        **_build_frame(name, title, sentence, write(of.bins[0].low), write(of.bins[-1].high)),
+        "bars": [_build_bar(number, found, of, write) for number, found in enumerate(of.bins)],
+        "marks": [
+            {"name": word, "x": round(of.place_of(value) * WIDTH, 2), "value": text}
+            for word, value, text in marks
+        ],
+    }
 
 
-def _build_flat_chart(
-    name: str, title: str, values: Sequence[float], write: Callable[[float], str], noun: str
-) -> Chart | None:
-    """Return the chart of equal values, which has no picture."""
-    if len(values) < FEWEST_VALUES:
-        return None
-    one = write(max(values))
-    sentence = f"{count_noun(len(values), noun)}, {one} each"
-    return Chart(name, title, sentence, low=one, high=one, bars=(), marks=())
+def _build_frame(name: str, title: str, sentence: str, low: str, high: str) -> Chart:
+    """Return a chart without a picture, which equal values have."""
+    words = {"name": name, "title": title, "sentence": sentence, "low": low, "high": high}
+    return {**words, "width": WIDTH, "height": HEIGHT, "bars": [], "marks": []}
 
 
 def _build_bar(
     number: int, found: HistogramBin, of: Histogram, write: Callable[[float], str]
-) -> ChartBar:
+) -> Chart:
     width = WIDTH / len(of.bins)
     height = max(found.count / of.tallest * HEIGHT, LEAST) if found.count else 0
-    return ChartBar(
-        x=round(number * width + GAP / 2, 2),
-        y=round(HEIGHT - height, 2),
-        width=round(width - GAP, 2),
-        height=round(height, 2),
-        range=f"{write(found.low)} to {write(found.high)}",
-        count=format_count(found.count),
-    )
-
-
-def _compute_x(of: Histogram, value: float) -> float:
-    return round(of.place_of(value) * WIDTH, 2)
+    return {
+        "x": round(number * width + GAP / 2, 2),
+        "y": round(HEIGHT - height, 2),
+        "width": round(width - GAP, 2),
+        "height": round(height, 2),
+        "range": f"{write(found.low)} to {write(found.high)}",
+        "count": format_count(found.count),
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ci_agent_eval.analysis.comparison.model import (
@@ -21,15 +21,12 @@ from ci_agent_eval.render.comparison_view import (
     CHANGES,
     ComparisonRow,
     ComparisonView,
-    ConditionRow,
-    ToolRow,
 )
 from ci_agent_eval.render.html.conversation import ConversationWriter
 from ci_agent_eval.render.html.page_limits import PageText, drop_empty, embed_json
 from ci_agent_eval.render.numbers import format_count
 from ci_agent_eval.render.phrases import ScenarioKey, get_key
 from ci_agent_eval.render.report_view import ReportView
-from ci_agent_eval.render.suite_figures import FigureRow
 
 _FIGURES: tuple[
     tuple[str, Callable[[ScenarioMetrics], float | None], Callable[[float], str]], ...
@@ -44,64 +41,14 @@ _FIGURES: tuple[
 _CHIPS = {"newly_failing": "failed", "vanished": "failed", "still_failing": "failed"}
 
 
-@dataclass(frozen=True, slots=True)
-class DiffStep:
-    """A tool call of a trajectory, and whether it is the first divergence."""
-
-    tool: str
-    parted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonPair:
-    """A scenario of both sides, as the template reads it."""
-
-    name: str
-    agent: str | None
-    chips: Sequence[tuple[str, str]]
-    """Kind and words of each chip."""
-    certainty: str
-    passes: tuple[str, str]
-    figures: Sequence[tuple[str, str, str]]
-    """Name, before, now."""
-    incomparable: str
-    """How much of it is not comparable; empty: everything is comparable."""
-    differences: Sequence[ConditionDifference]
-    newly_over: Sequence[str]
-    renamed_from: str | None
-    place: str
-    """The first divergence; empty: there is none."""
-    before: Sequence[DiffStep]
-    after: Sequence[DiffStep]
-    shares: tuple[str, str]
-    """How many episodes of each side make these calls; empty: unknown."""
-    talks: Mapping[str, Any]
-    """A conversation of each side, for the page's script; empty: none is texts."""
-    opened: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PageComparison:
-    """The comparison, as the template reads it."""
-
-    label: str
-    method: str
-    conditions: Sequence[ConditionRow]
-    """Conditions that differ in compared scenarios, with names as page text."""
-    tools: Sequence[ToolRow]
-    """Changes of tools, with names as page text."""
-    figures: Sequence[FigureRow]
-    pairs: Sequence[ComparisonPair]
-    unchanged: int
-    """The number of scenarios that are not texts."""
-
-
+Part = dict[str, Any]
+"""A part of the comparison, as the template reads it."""
 Findings = Sequence[BaselineFinding]
 
 
 def build_page_comparison(
     view: ReportView, found: ComparisonView, texts: PageText, conversations: BaselineConversations
-) -> PageComparison:
+) -> Part:
     """Return the page's comparison."""
     against: dict[ScenarioKey | None, list[BaselineFinding]] = {}
     for finding in view.baseline_findings:
@@ -109,7 +56,7 @@ def build_page_comparison(
     pairs = ((row, tuple(against.get(row.key, ()))) for row in found.scenarios)
     ordered = sorted(pairs, key=lambda pair: _rank_row(*pair))
     listed = [(row, findings) for row, findings in ordered if findings or _is_shown(row)]
-    return PageComparison(
+    return Part(
         label=texts.name(found.label),
         method=found.method,
         conditions=[
@@ -187,9 +134,9 @@ def _list_chips(row: ComparisonRow, against: Findings) -> Iterator[tuple[str, st
 
 def _build_pair(
     row: ComparisonRow, texts: PageText, against: Findings, conversations: BaselineConversations
-) -> ComparisonPair:
+) -> Part:
     scenario, diff = row.scenario, row.diff
-    return ComparisonPair(
+    return Part(
         name=texts.name(scenario.scenario_id),
         agent=texts.name(scenario.agent) if scenario.agent else None,
         chips=list(_list_chips(row, against)),
@@ -237,9 +184,9 @@ def _describe_place(row: ComparisonRow, texts: PageText) -> str:
     return f"First divergence at {row.diff.place}{argument}{episodes}"
 
 
-def _build_steps(names: Sequence[str], call: int, texts: PageText) -> list[DiffStep]:
+def _build_steps(names: Sequence[str], call: int, texts: PageText) -> list[Part]:
     return [
-        DiffStep(texts.name(name), number == call)
+        Part(tool=texts.name(name), parted=number == call)
         for number, name in enumerate(texts.first(names), start=1)
     ]
 

@@ -36,7 +36,7 @@ from ci_agent_eval.render.report_view import ReportView
 
 if TYPE_CHECKING:
     from ci_agent_eval.render.html.charts import Chart
-    from ci_agent_eval.render.html.comparison import PageComparison
+    from ci_agent_eval.render.html.comparison import Part
 
 CHUNK = 65_536
 """Characters of a piece of the page."""
@@ -112,7 +112,7 @@ def _build_comparison(
     texts: PageText,
     samples: Sequence[ConversationSample],
     episodes: Sequence[EpisodeRecord],
-) -> PageComparison | None:
+) -> Part | None:
     """Return the comparison with the baseline; None: nothing was compared."""
     if view.comparison is None:
         return None
@@ -133,10 +133,10 @@ def _build_charts(episodes: Sequence[EpisodeRecord]) -> tuple[Chart, ...]:
     return build_charts(episodes)
 
 
-def _embed_conversations(comparison: PageComparison | None) -> Markup:
+def _embed_conversations(comparison: Part | None) -> Markup:
     """Return the conversations of changed scenarios, by index of their pair."""
-    pairs = () if comparison is None else comparison.pairs
-    return _mark_safe(embed_json({str(at): p.talks for at, p in enumerate(pairs) if p.talks}))
+    pairs = () if comparison is None else comparison["pairs"]
+    return _mark_safe(embed_json({str(at): p["talks"] for at, p in enumerate(pairs) if p["talks"]}))
 
 
 def _join_rows(rows: Iterable[Any], *, written: bool = False) -> Iterator[Markup]:

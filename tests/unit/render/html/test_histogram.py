@@ -30,6 +30,8 @@ def test_the_charts_say_in_words_what_they_show():
     ]
     skipped = episode("b", outcome="skipped", trajectory={"turns": [turn(latency_ms=9e6)]})
     cost, latency = build_charts(loaded(*run, skipped).episodes)
-    assert cost.sentence == "10 episodes, from $0.10 to $1.00: median $0.50, 95th percentile $1.00"
-    assert latency.high == "1,050 ms"
-    assert sum(int(bar.count) for bar in latency.bars) == 10
+    assert (
+        cost["sentence"] == "10 episodes, from $0.10 to $1.00: median $0.50, 95th percentile $1.00"
+    )
+    assert latency["high"] == "1,050 ms"
+    assert sum(int(bar["count"]) for bar in latency["bars"]) == 10
