@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ci_agent_eval.contract.trajectory import TestRunExtent
 from ci_agent_eval.engine.limits import Clock
 from ci_agent_eval.errors import missing_package_error
-from ci_agent_eval.steering.policy.call_ledger import CallKind
 from ci_agent_eval.steering.policy.model import Steer, ToolCallRequest
-from ci_agent_eval.steering.policy.reactor import Reactor
 from ci_agent_eval.steering.policy.settings import SteeringSettings
-from ci_agent_eval.steering.policy.warned_commands import (
-    AnswerWarnedCommands,
-    InMemoryWarnedCommands,
-)
+
+if TYPE_CHECKING:
+    from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, CallKind, Reactor
 
 _GRAMMAR_MODULES = ("tree_sitter", "tree_sitter_bash")
 
@@ -61,12 +59,14 @@ def build_guard(settings: SteeringSettings, episode_id: str, clock: Clock) -> Gu
     missing = [module for module in _GRAMMAR_MODULES if find_spec(module) is None]
     if missing:
         raise missing_package_error("steering", f"the package {missing[0]}", "steering")
-    from ci_agent_eval.steering.policy.reactor_builder import build_reactor  # noqa: PLC0415 - most need none
-    from ci_agent_eval.steering.pytest_project import build_project_finder  # noqa: PLC0415 - as said
+    # ruff: noqa: PLC0415 - most episodes need none of these
+    from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, build_reactor
+    from ci_agent_eval.steering.pytest_project import build_project_finder
+    from ci_agent_eval.steering.store import SteeringStore
 
     # The agent's tools run in this process, so relative folders are those of its current folder.
     find_project = build_project_finder(Path.cwd())
-    warned = AnswerWarnedCommands(InMemoryWarnedCommands(settings.ttl))
+    warned = AnswerWarnedCommands(SteeringStore(ttl=settings.ttl))
     test_run = LatestTestRun()
     reactor = build_reactor(settings, warned, find_project=find_project, ledger=test_run)
     return Guard(reactor, warned, episode_id, clock, test_run)

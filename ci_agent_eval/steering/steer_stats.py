@@ -10,7 +10,7 @@ from statistics import median
 from typing import Literal
 
 from ci_agent_eval.contract.wording import pluralize
-from ci_agent_eval.steering.sqlite_ledger import LedgerCall
+from ci_agent_eval.steering.store import RecordedCall
 
 HoldOutcome = Literal["redirected", "insisted", "neither"]
 
@@ -43,9 +43,9 @@ class SteeringStats:
     targeted_runs: RunTimes
 
 
-def summarize_calls(calls: Sequence[LedgerCall]) -> SteeringStats:
+def summarize_calls(calls: Sequence[RecordedCall]) -> SteeringStats:
     """Count held calls by their outcome, and measure the runs that followed."""
-    sessions: dict[str, list[LedgerCall]] = {}
+    sessions: dict[str, list[RecordedCall]] = {}
     for call in calls:
         sessions.setdefault(call.session, []).append(call)
     outcomes = [outcome for group in sessions.values() for outcome in _list_outcomes(group)]
@@ -61,7 +61,7 @@ def summarize_calls(calls: Sequence[LedgerCall]) -> SteeringStats:
     )
 
 
-def _list_outcomes(calls: Sequence[LedgerCall]) -> Iterable[HoldOutcome]:
+def _list_outcomes(calls: Sequence[RecordedCall]) -> Iterable[HoldOutcome]:
     """Yield what followed each held call of a session, before the next held call."""
     following: set[str] = set()
     for call in reversed(calls):
@@ -75,7 +75,7 @@ def _list_outcomes(calls: Sequence[LedgerCall]) -> Iterable[HoldOutcome]:
         following = set()
 
 
-def _measure_runs(calls: Iterable[LedgerCall]) -> RunTimes:
+def _measure_runs(calls: Iterable[RecordedCall]) -> RunTimes:
     durations = [call.seconds for call in calls]
     known = [seconds for seconds in durations if seconds is not None]
     if not known:

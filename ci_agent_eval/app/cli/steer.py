@@ -261,15 +261,15 @@ def check_hooks(agent: str | None) -> int:
 def show_stats(store: Path | None, format_: str) -> int:
     """Print how many full runs the hook held back, what followed, and the measured times."""
     from ci_agent_eval.steering.locations import get_default_store_path
-    from ci_agent_eval.steering.sqlite_ledger import SqliteCallLedger
     from ci_agent_eval.steering.steer_stats import (
         render_stats_json,
         render_stats_text,
         summarize_calls,
     )
+    from ci_agent_eval.steering.store import SteeringStore
 
     path = store or Path(get_default_store_path(os.environ, str(Path.home())))
-    stats = summarize_calls(SqliteCallLedger(path).load_calls())
+    stats = summarize_calls(SteeringStore(path).load_calls())
     render = render_stats_json if format_ == "json" else render_stats_text
     click.echo(render(stats), nl=False)
     return 0

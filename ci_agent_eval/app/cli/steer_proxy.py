@@ -135,17 +135,12 @@ def _find_warning(settings: SteeringSettings) -> str | None:
 def _build_review(settings: SteeringSettings, store: Path | None) -> CallReview:
     import time
 
-    from ci_agent_eval.steering.policy.reactor_builder import build_reactor
-    from ci_agent_eval.steering.policy.warned_commands import (
-        AnswerWarnedCommands,
-        InMemoryWarnedCommands,
-    )
+    from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, build_reactor
     from ci_agent_eval.steering.proxy.call_review import CallReview
     from ci_agent_eval.steering.pytest_project import build_project_finder
-    from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands
+    from ci_agent_eval.steering.store import SteeringStore
 
-    ttl = settings.ttl
-    memory = InMemoryWarnedCommands(ttl) if store is None else SqliteWarnedCommands(store, ttl)
+    memory = SteeringStore(store, settings.ttl)
     find_project = build_project_finder(Path.cwd())
     return CallReview(
         lambda: build_reactor(settings, AnswerWarnedCommands(memory), find_project=find_project),

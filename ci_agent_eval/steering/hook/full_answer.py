@@ -15,8 +15,8 @@ from ci_agent_eval.steering.hook.coding_agents import CodingAgent, HookEvent, Ho
 from ci_agent_eval.steering.hook.event_answer import answer_event
 from ci_agent_eval.steering.hook.options import ENABLE, HookOptions
 from ci_agent_eval.steering.locations import find_root, find_settings, get_default_store_path
-from ci_agent_eval.steering.policy.message import Adviser
 from ci_agent_eval.steering.policy.model import Decision, DetectionResult
+from ci_agent_eval.steering.policy.reactor import Adviser
 
 
 def answer_fully(options: HookOptions, data: bytes, environ: Mapping[str, str]) -> tuple[str, str]:

@@ -7,13 +7,11 @@ from pathlib import Path
 
 from ci_agent_eval.steering.hook.answer_identity import find_answer_id
 from ci_agent_eval.steering.hook.coding_agents import CodingAgent, HookEvent, HookRequest
-from ci_agent_eval.steering.policy.message import Adviser
 from ci_agent_eval.steering.policy.model import Allow, Decision
-from ci_agent_eval.steering.policy.reactor_builder import build_reactor
+from ci_agent_eval.steering.policy.reactor import Adviser, build_reactor
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 from ci_agent_eval.steering.pytest_project import build_project_finder
-from ci_agent_eval.steering.sqlite_ledger import SqliteCallLedger
-from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands
+from ci_agent_eval.steering.store import SteeringStore
 
 
 def build_reviewer(
@@ -28,14 +26,11 @@ def build_reviewer(
     """
 
     def review(request: HookRequest, agent: CodingAgent, event: HookEvent) -> Decision:
-        memory = SqliteWarnedCommands(
-            store, ttl=settings.ttl, find_answer=lambda: find_answer_id(event)
-        )
-        ledger = SqliteCallLedger(store)
+        memory = SteeringStore(store, settings.ttl, lambda: find_answer_id(event))
         session = f"{agent.name}\n{request.session}" if request.session else None
         if request.ended:
             if session is not None and request.seconds is not None:
-                ledger.record_duration(session, request.call, request.seconds)
+                memory.record_duration(session, request.call, request.seconds)
             return Allow("the call has ended")
         folder = _get_folder(event)
         reactor = build_reactor(
@@ -43,7 +38,7 @@ def build_reviewer(
             memory,
             find_project=build_project_finder(folder),
             advise=build_adviser(folder),
-            ledger=ledger,
+            ledger=memory,
         )
         return reactor.review(request.call, session, clock())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ci_agent_eval.steering.policy.model import Rules
-from ci_agent_eval.steering.policy.warned_commands import DEFAULT_TTL
 
 RESEND = (
     " If you still believe you need to run the whole test suite, please re-send your tool call "
@@ -17,6 +16,9 @@ DEFAULT_MESSAGE = (
     "You requested to run the whole test suite. This may be a lengthy process. "
     f"Please consider running only selected tests for optimal speed.{RESEND}"
 )
+
+DEFAULT_TTL = 1800.0
+"""Seconds after its last use until a session expires."""
 
 DEFAULT_PRIORITY = 95
 """After dangerous commands, before general rules."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ci_agent_eval.errors import AgentEvalError
-from ci_agent_eval.steering.policy.handlers import FULL_SUITE
 from ci_agent_eval.steering.policy.model import Allow, Decision, Steer, ToolCallRequest
+from ci_agent_eval.steering.policy.reactor import FULL_SUITE
 from ci_agent_eval.steering.proxy.api import ClientCall
 
 logger = logging.getLogger(__name__)

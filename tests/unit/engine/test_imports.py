@@ -11,7 +11,7 @@ from ci_agent_eval.errors import InputError
 HEAVY = ("pydantic_ai", "mcp", "fastmcp", "openai", "genai_prices", "opentelemetry")
 
 
-RARE = ("yaml", "ci_agent_eval.steering.policy.reactor_builder", "pydantic_ai.models.function")
+RARE = ("yaml", "ci_agent_eval.steering.policy.reactor", "pydantic_ai.models.function")
 """What only cassettes, steering and scripted agents need."""
 
 

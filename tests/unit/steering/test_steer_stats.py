@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.steering.sqlite_ledger import LedgerCall
 from ci_agent_eval.steering.steer_stats import (
     RunTimes,
     render_stats_text,
     summarize_calls,
 )
+from ci_agent_eval.steering.store import RecordedCall
 
 
 def calls(text):
     """Build calls from `session kind seconds`, one per line; seconds may be missing."""
     for number, line in enumerate(text.strip().splitlines()):
         session, kind, *seconds = line.split()
-        yield LedgerCall(session, kind, 1.8e9 + number, float(seconds[0]) if seconds else None)
+        yield RecordedCall(session, kind, 1.8e9 + number, float(seconds[0]) if seconds else None)
 
 
 def summarize(text):

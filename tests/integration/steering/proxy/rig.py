@@ -14,16 +14,13 @@ from ci_agent_eval.model_traffic.forwarding.listener import (
     get_url,
 )
 from ci_agent_eval.model_traffic.forwarding.upstream import open_client, parse_upstream
-from ci_agent_eval.steering.policy.reactor_builder import build_reactor
+from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, build_reactor
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, SteeringSettings
-from ci_agent_eval.steering.policy.warned_commands import (
-    AnswerWarnedCommands,
-    InMemoryWarnedCommands,
-)
 from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
 from ci_agent_eval.steering.proxy.app import SteeringProxy
 from ci_agent_eval.steering.proxy.call_review import CallReview
 from ci_agent_eval.steering.proxy.server import ProxyServer
+from ci_agent_eval.steering.store import SteeringStore
 
 MESSAGE = DEFAULT_MESSAGE
 SETTINGS = SteeringSettings(enabled=True)
@@ -121,7 +118,7 @@ class Rig:
         self._listeners = [bind_socket("127.0.0.1", 0) for _ in range(2)]
         provider, self.url = map(get_url, self._listeners)
         self.upstream = parse_upstream(upstream or provider + prefix, "--upstream")
-        memory = InMemoryWarnedCommands()
+        memory = SteeringStore()
 
         def build_reviewer():
             return reviewer or build_reactor(settings, AnswerWarnedCommands(memory))

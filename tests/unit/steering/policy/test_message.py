@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.steering.policy.message import compose_message
+from ci_agent_eval.steering.policy.reactor import compose_message
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, RESEND
 from tests.tables import each_row
 

@@ -11,22 +11,31 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
 from ci_agent_eval.steering.policy.model import Allow, Rules, Steer, ToolCallRequest
-from ci_agent_eval.steering.policy.reactor import Reactor
-from ci_agent_eval.steering.policy.reactor_builder import build_reactor
+from ci_agent_eval.steering.policy.reactor import Reactor, build_reactor
 from ci_agent_eval.steering.policy.settings import GeneralRule, SteeringSettings
-from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.runners import load_runners
+from ci_agent_eval.steering.store import SteeringStore
 from tests.call_count import count_calls
 from tests.tables import each_row
 
 ON = SteeringSettings(enabled=True)
 
 
+class Memory(SteeringStore):
+    """A memory that counts what it was asked to remember."""
+
+    count = 0
+
+    def record_command(self, session, command, now):
+        self.count += 1
+        return super().record_command(session, command, now)
+
+
 class Chat:
     """Sends commands through one reactor."""
 
     def __init__(self, settings=ON, memory=None, **named):
-        self.memory = InMemoryWarnedCommands() if memory is None else memory
+        self.memory = Memory() if memory is None else memory
         self.reactor = build_reactor(settings, self.memory, **named)
 
     def send(self, command, session="s", now=0.0, tool="bash"):
@@ -76,7 +85,7 @@ def test_a_call_without_a_session_is_held_back_each_time_and_stores_nothing():
     chat = Chat()
 
     assert chat.steers("pytest", "pytest", session=None) == [True, True]
-    assert len(chat.memory) == 0
+    assert chat.memory.count == 0
     assert "names no session" in chat.send("pytest", session=None).reason
 
 
@@ -85,7 +94,7 @@ def test_targeted_runs_go_through_and_store_nothing():
 
     assert chat.steers("pytest tests/test_a.py", "pytest -k a", "pytest --lf") == [False] * 3
     assert isinstance(chat.send("ls"), Allow)
-    assert len(chat.memory) == 0
+    assert chat.memory.count == 0
 
 
 @dataclass(frozen=True)
@@ -121,7 +130,7 @@ def test_dangerous_commands_come_before_full_runs_and_these_before_the_users_rul
     assert [handler.priority for handler in chat.reactor.handlers] == [100, 95, 50]
     assert chat.send("pytest; rm -rf /").handler == "dangerous-commands"
     # What was held back for its danger was no attempt at a full run.
-    assert len(chat.memory) == 0
+    assert chat.memory.count == 0
     assert chat.send("pytest").handler == "pytest-full-suite"
     assert chat.send("pytest").handler == "any"
 
@@ -146,7 +155,7 @@ def test_a_rule_of_the_users_holds_back_each_time_or_once():
 
 def test_a_rule_is_about_the_tools_it_names():
     rule = GeneralRule("r", r"/etc/passwd", "m", tools=("Write_File",))
-    reactor = build_reactor(SteeringSettings(general=(rule,)), InMemoryWarnedCommands())
+    reactor = build_reactor(SteeringSettings(general=(rule,)), SteeringStore())
 
     def review(tool, arguments):
         return isinstance(reactor.review(ToolCallRequest(tool, arguments), "s", 0), Steer)

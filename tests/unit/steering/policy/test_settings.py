@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
 from ci_agent_eval.steering.policy.model import Rules, Steer, ToolCallRequest
-from ci_agent_eval.steering.policy.reactor_builder import build_reactor
+from ci_agent_eval.steering.policy.reactor import build_reactor
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
-from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
 from ci_agent_eval.steering.runners import load_runners
 from ci_agent_eval.steering.settings_loader import load_steering_settings, parse_steering_settings
+from ci_agent_eval.steering.store import SteeringStore
 from tests.tables import each_row, read_rows
 
 ENABLED = "PYTEST_FULL_SUITE_STEERING_ENABLED"
@@ -233,12 +233,10 @@ def test_shell_tools_that_name_no_tools_are_refused(given):
 )
 def test_shell_tools_count_for_every_handler(settings):
     call = ToolCallRequest("devbox_sh", {"command": "pytest; rm -rf /"})
-    reactor = build_reactor(settings, InMemoryWarnedCommands())
+    reactor = build_reactor(settings, SteeringStore())
     assert isinstance(reactor.review(call, "s", 0), Steer)
     unnamed = replace(settings, rules=Rules())
-    assert not isinstance(
-        build_reactor(unnamed, InMemoryWarnedCommands()).review(call, "s", 0), Steer
-    )
+    assert not isinstance(build_reactor(unnamed, SteeringStore()).review(call, "s", 0), Steer)
 
 
 @each_row(

@@ -9,16 +9,13 @@ from ci_agent_eval.model_traffic.forwarding.headers import (
     get_end_to_end_headers,
 )
 from ci_agent_eval.model_traffic.forwarding.upstream import parse_upstream
-from ci_agent_eval.steering.policy.reactor_builder import build_reactor
+from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, build_reactor
 from ci_agent_eval.steering.policy.settings import SteeringSettings
-from ci_agent_eval.steering.policy.warned_commands import (
-    AnswerWarnedCommands,
-    InMemoryWarnedCommands,
-)
 from ci_agent_eval.steering.proxy import known_responses
 from ci_agent_eval.steering.proxy.api import ClientCall
 from ci_agent_eval.steering.proxy.call_review import CallReview
 from ci_agent_eval.steering.proxy.server import get_host_warning
+from ci_agent_eval.steering.store import SteeringStore
 from tests.tables import each_row
 
 # Headers
@@ -52,7 +49,7 @@ def test_the_response_that_was_used_least_lately_is_forgotten(monkeypatch):
 
 
 def test_spellings_of_one_intent_in_one_answer_are_all_held_and_run_in_the_next():
-    memory = InMemoryWarnedCommands()
+    memory = SteeringStore()
     settings = SteeringSettings(enabled=True)
     review = CallReview(lambda: build_reactor(settings, AnswerWarnedCommands(memory)), lambda: 0.0)
     commands = ["pytest -q", "python -m pytest", "pytest | tail", "pytest -q"]

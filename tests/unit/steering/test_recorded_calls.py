@@ -1,4 +1,4 @@
-"""The ledger of test runs in the hook's file: what it keeps, its limits and older files."""
+"""The ledger of test runs in the hook's file: what it keeps, its limits."""
 
 from __future__ import annotations
 
@@ -8,22 +8,12 @@ from contextlib import closing
 import pytest
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering import sqlite_ledger
+from ci_agent_eval.steering import store
 from ci_agent_eval.steering.policy.model import ToolCallRequest
-from ci_agent_eval.steering.sqlite_ledger import SqliteCallLedger
-from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands
+from ci_agent_eval.steering.store import SteeringStore
 
 FULL = ToolCallRequest("Bash", {"command": "pytest --token=secret"})
 TARGETED = ToolCallRequest("Bash", {"command": "pytest tests/test_a.py"})
-
-FIRST_VERSION = """
-    CREATE TABLE sessions (id TEXT PRIMARY KEY, used REAL NOT NULL) WITHOUT ROWID;
-    CREATE TABLE commands (number INTEGER PRIMARY KEY,
-        session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
-        command TEXT NOT NULL, UNIQUE (session, command));
-    PRAGMA application_id = 0x41475354; PRAGMA user_version = 1;
-"""
-"""The file before there was a ledger."""
 
 
 @pytest.fixture
@@ -33,7 +23,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def ledger(path):
-    return SqliteCallLedger(path)
+    return SteeringStore(path)
 
 
 def list_calls(ledger):
@@ -65,7 +55,7 @@ def test_sessions_that_were_never_held_back_leave_no_file_and_no_call(ledger, pa
 
 
 def test_the_oldest_calls_are_dropped(ledger, monkeypatch):
-    monkeypatch.setattr(sqlite_ledger, "MAX_CALLS", 3)
+    monkeypatch.setattr(store, "MAX_CALLS", 3)
     for number in range(5):
         ledger.record_call(str(number), FULL, "held", float(number))
 
@@ -81,26 +71,9 @@ def test_the_file_holds_no_text(ledger, path):
     assert b"Bash" not in content
 
 
-def test_an_older_file_keeps_its_memory_and_gets_a_ledger(ledger, path):
-    SqliteWarnedCommands(path).record_command("s", "pytest", 1.0)
-    with closing(sqlite3.connect(path)) as new:
-        sessions, commands = (
-            new.execute(f"SELECT * FROM {table}").fetchall() for table in ("sessions", "commands")
-        )
-    path.unlink()
-    with closing(sqlite3.connect(path)) as old, old:
-        old.executescript(FIRST_VERSION)
-        old.executemany("INSERT INTO sessions VALUES (?, ?)", sessions)
-        old.executemany("INSERT INTO commands VALUES (?, ?, ?)", commands)
-
-    assert not SqliteWarnedCommands(path).record_command("s", "pytest", 2.0)
-    ledger.record_call("s", FULL, "insisted", 2.0)
-    assert list_calls(ledger) == [("insisted", None)]
-
-
 def test_a_file_of_a_later_version_stays_as_it_is(ledger, path):
     with closing(sqlite3.connect(path)) as later, later:
-        later.executescript(f"{FIRST_VERSION} PRAGMA user_version = 99;")
+        later.executescript("PRAGMA application_id = 0x41475354; PRAGMA user_version = 99;")
     before = path.read_bytes()
 
     with pytest.raises(InputError, match="not a session file of this version of agent-eval"):

@@ -9,18 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.steering import store
 from ci_agent_eval.steering.locations import get_default_store_path
-from ci_agent_eval.steering.policy import warned_commands
-from ci_agent_eval.steering.policy.warned_commands import InMemoryWarnedCommands
-from ci_agent_eval.steering.sqlite_store import SqliteWarnedCommands
+from ci_agent_eval.steering.store import SteeringStore
 from tests.tables import each_row
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 def memory_of(request, tmp_path):
-    if request.param == "memory":
-        return InMemoryWarnedCommands
-    return lambda *args, **named: SqliteWarnedCommands(tmp_path / "a/b.sqlite3", *args, **named)
+    path = None if request.param == "memory" else tmp_path / "a/b.sqlite3"
+    return lambda: SteeringStore(path)
 
 
 def test_each_command_of_a_session_is_new_once(memory_of):
@@ -63,7 +61,7 @@ def test_of_more_than_1024_sessions_the_one_used_longest_ago_goes(memory_of):
 
 def test_commands_of_a_session_do_not_grow_without_end(memory_of, monkeypatch):
     memory = memory_of()
-    for number in range(warned_commands.MAX_COMMANDS + 1):
+    for number in range(store.MAX_COMMANDS + 1):
         memory.record_command("s", f"command {number}", 0)
 
     assert not memory.record_command("s", "command 1", 0)
@@ -93,21 +91,20 @@ def test_of_many_threads_that_ask_at_once_one_is_the_first(memory_of):
 
 
 def test_expired_sessions_are_pruned_from_the_file(tmp_path):
-    memory = SqliteWarnedCommands(tmp_path / "x")
+    memory = SteeringStore(tmp_path / "x")
     memory.record_command("early", "a", 0)
     memory.record_command("late", "a", 2000)
 
     with sqlite3.connect(tmp_path / "x") as connection:
-        counts = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-                  for table in ("sessions", "commands")]  # fmt: skip
+        count = connection.execute("SELECT count(*) FROM calls").fetchone()
     connection.close()
 
-    assert counts == [1, 1]
+    assert count == (1,)
 
 
 def test_the_file_is_private_and_holds_no_words(tmp_path):
     path = tmp_path / "state/x"
-    SqliteWarnedCommands(path).record_command("session-name", "pytest --token=hunter2", 0)
+    SteeringStore(path).record_command("session-name", "pytest --token=hunter2", 0)
 
     content = path.read_bytes()
 
@@ -130,7 +127,7 @@ def test_a_file_that_is_something_else_stays_as_it_is(tmp_path, content):
     before = path.read_bytes()
 
     with pytest.raises(InputError, match=r"x: .*delete it, or name another one with --store"):
-        SqliteWarnedCommands(path).record_command("s", "a", 0)
+        SteeringStore(path).record_command("s", "a", 0)
 
     assert path.read_bytes() == before
 
@@ -139,7 +136,7 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("")
 
     with pytest.raises(InputError, match="cannot be used to remember sessions"):
-        SqliteWarnedCommands(tmp_path / "file/x").record_command("s", "a", 0)
+        SteeringStore(tmp_path / "file/x").record_command("s", "a", 0)
 
 
 def test_the_default_is_where_programs_keep_their_state():
