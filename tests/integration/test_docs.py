@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
-import sys
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -20,28 +17,16 @@ from ci_agent_eval.config.settings import Settings, load_settings
 from ci_agent_eval.contract.stops import StopReason
 from tests.model_server import ModelServer, Step
 from tests.model_server.script import call
-from tests.processes import clean_environ, run_agent_eval, run_python
+from tests.processes import run_agent_eval, run_python
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-
-STUB_AGENT = """
-import pytest
-from types import SimpleNamespace as Bag
-
-@pytest.fixture
-def agent():
-    calls = [Bag(name="ask_manager", arguments={}, result="approved")]
-    reply = Bag(text="Done.", calls=calls, tokens=12, cost_usd=0.001)
-    return Bag(respond=lambda message: reply)
-"""
 
 
 def blocks(language, text=README):
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-EPISODES = (ROOT / "docs/episodes.md").read_text()
 ENGINE = (ROOT / "docs/engine.md").read_text()
 BANK_EXTRAS = """
 
@@ -56,8 +41,6 @@ def read_rates() -> str:
 """
 SCENARIOS = {
     "episodes": 2,
-    "iterations": 2,
-    "conversations": 2,
     "simulation": 7,
     "steering": 1,
     "baselines": 1,
@@ -74,7 +57,7 @@ def test_the_python_of_the_pages_passes(tmp_path):
             code = block.replace('scenario_id="', f'scenario_id="{page}{number}_')
             folder = tmp_path / f"{page}{number}"
             folder.mkdir()
-            for name, content in {**files, "conftest.py": STUB_AGENT, "test_page.py": code}.items():
+            for name, content in {**files, "test_page.py": code}.items():
                 (folder / name).write_text(content)
     done = run_agent_eval("run", "--", "-W", "error", "--import-mode=importlib", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
@@ -154,23 +137,6 @@ def test_the_workflow_of_the_readme_is_the_one_that_init_writes_with_one_step():
     del run["id"], run["with"]["publish"]
     steps[:] = [checkout, run, upload]
     assert shown == written
-
-
-def test_the_comment_on_the_page_about_episodes_is_written_by_the_demo(tmp_path):
-    (tmp_path / "examples").mkdir()
-    shutil.copytree(ROOT / "examples/refund_desk", tmp_path / "examples/refund_desk")
-    (tmp_path / ".git").mkdir()
-    subprocess.run(
-        [sys.executable, "-m", "ci_agent_eval", "run", "examples/refund_desk"],
-        cwd=tmp_path,
-        env=clean_environ(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    comment = (tmp_path / "agent-eval-report/comment.md").read_text()
-    quoted = "\n".join(f"> {line}".rstrip() for line in comment.splitlines()[2:])
-    assert quoted in EPISODES
 
 
 def test_every_command_has_an_example():
