@@ -138,6 +138,8 @@ class EpisodeRecord:
     hard_limits: tuple[tuple[str, float], ...] = ()
     """Names and limits of its hard budgets."""
     allowed_stops: tuple[StopReason, ...] = ()
+    is_unseen: bool = False
+    """Whether its agent answered and no request to a model was seen."""
 
     @property
     def key(self) -> tuple[str, str, int, int]:
@@ -191,6 +193,7 @@ def build_episode_record(episode: Episode) -> EpisodeRecord:
         needs_evidence=episode.evidence != "none",
         checks=_intern_checks(tuple(_iterate_checks(episode))),
         hard_limits=tuple((n, b.limit) for n, b in episode.budgets.iter_named() if b.hard),
+        is_unseen=episode.is_unseen,
     )
 
 

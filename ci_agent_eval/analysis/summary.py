@@ -141,6 +141,8 @@ class ScenarioSummary:
     """Evidence that is missing in any of these iterations."""
     needs_evidence: bool = True
     """Whether every passed iteration needed evidence to pass."""
+    is_unseen: bool = False
+    """Whether an agent answered without any request to a model that was seen."""
 
     adaptive: AdaptiveSummary | None = None
     """Its adaptive iterations; None: their number is fixed."""
@@ -382,6 +384,7 @@ def _summarize_scenario(
         among_agents=among_agents,
         mode="evaluation" if all(record.evaluation for record in final) else "strict",
         evaluations=tally_evaluations(counted),
+        is_unseen=any(record.is_unseen for record in final),
         without_evidence=sum(1 for record in final if record.missing_evidence),
         missing_evidence=tuple(
             part for part in EVIDENCE_PARTS if any(part in f.missing_evidence for f in final)

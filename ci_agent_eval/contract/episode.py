@@ -335,6 +335,13 @@ class Episode(FrozenModel):
         return any(b.used for name, b in self.budgets.iter_named() if name not in skipped)
 
     @property
+    def is_unseen(self) -> bool:
+        """Whether an agent's run ended with an answer and without any request that was seen."""
+        seen = self.traffic
+        is_blind = seen is not None and not seen.requests and not seen.vendor_priced_models
+        return is_blind and self.stop_reason == "completed"
+
+    @property
     def _is_unfinished(self) -> bool:
         """Whether the agent's run ended without an answer for a reason the test does not allow."""
         answered = self.trajectory is None or bool(self.trajectory.agent_turns)

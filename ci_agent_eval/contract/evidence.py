@@ -38,3 +38,11 @@ def describe_missing_evidence(missing: Sequence[EvidencePart]) -> str:
     """Return the reason of an episode without evidence, and the remedy."""
     remedies = " and ".join(_REMEDIES[part] for part in missing)
     return f"no evidence: {list_missing_parts(missing)}; {remedies}{_OPT_OUT}"
+
+
+def describe_unseen(count: str) -> str:
+    """Return the warning about agents whose requests to models were not seen."""
+    return (
+        f"no request to a model was seen in {count}, so that neither budgets nor cassettes work; "
+        "give the agent's processes the variables of the fixture `model_environment`"
+    )

@@ -275,11 +275,14 @@ class RunTraffic:
         """The model calls so far, those of each tool call together."""
         return self.nested.calls
 
+    @property
+    def seen(self) -> Sequence[ModelCall]:
+        """All model calls so far, also the engine's own."""
+        return (*self.own.calls, *self.calls)
+
     def list_instructions(self) -> tuple[Instructions, ...]:
         """Return the instructions of the run's agents, and the descriptions of their tools."""
-        return list_instructions(
-            sorted((*self.own.calls, *self.calls), key=lambda call: call.started_s)
-        )
+        return list_instructions(sorted(self.seen, key=lambda call: call.started_s))
 
     @property
     def usage(self) -> Usage:

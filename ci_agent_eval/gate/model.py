@@ -29,6 +29,7 @@ ReasonKind = (
         "finding",
         "no_evidence",
         "evidence",
+        "unseen",
         "scenario",
         "suite_pass_rate",
         "error_budget",

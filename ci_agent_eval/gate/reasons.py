@@ -8,7 +8,7 @@ from ci_agent_eval.analysis.evaluation_totals import EvaluationTally
 from ci_agent_eval.analysis.known_scenarios import KnownScenarios, MissingScenario
 from ci_agent_eval.analysis.loaded_results import OutcomeTally
 from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
-from ci_agent_eval.contract.evidence import list_missing_parts
+from ci_agent_eval.contract.evidence import describe_unseen, list_missing_parts
 from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.contract.scenario_manifest import UPDATE_COMMAND
 from ci_agent_eval.contract.wording import list_cases, pluralize
@@ -61,6 +61,7 @@ def list_warnings(
     yield from list_manifest_reasons(summary, policy, gating=False)
     yield from _list_quarantine_warnings(summary)
     yield from _list_evidence_warnings(summary)
+    yield from _list_unseen_warnings(summary)
     yield from _list_budget_reasons(summary, hard=False)
 
 
@@ -80,6 +81,12 @@ def _list_evidence_warnings(summary: Summary) -> Iterator[Reason]:
         if not scenario.needs_evidence:
             message = 'it needs no evidence to pass: its test is marked evidence="none"'
             yield Reason("evidence", message, scenario.scenario_id, scenario.agent)
+
+
+def _list_unseen_warnings(summary: Summary) -> Iterator[Reason]:
+    unseen = sum(scenario.is_unseen for scenario in summary.scenarios)
+    if unseen:
+        yield Reason("unseen", describe_unseen(pluralize(unseen, "scenario")))
 
 
 def _list_finding_reasons(summary: Summary, *, blocking: bool) -> Iterator[Reason]:

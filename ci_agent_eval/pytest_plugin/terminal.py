@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from ci_agent_eval.contract.evidence import describe_unseen
 from ci_agent_eval.contract.wording import format_cost, make_printable, pluralize
 
 ATTRIBUTE = "agent_eval"
@@ -183,6 +184,8 @@ def render_summary(
             size = sizes[scenario]
             share = f" [{number} of {size} iterations]" if size > 1 else ""
             yield f"{word} {_format_title(scenario)}: {text}{share}"
+    if unseen := sum(record["is_unseen"] for record in episodes):
+        yield f"WARNING {describe_unseen(pluralize(unseen, 'episode'))}"
     yield _format_totals(episodes, costs)
 
 

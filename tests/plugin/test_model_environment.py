@@ -8,6 +8,7 @@ import pytest
 
 from tests.model_server import ModelServer
 from tests.model_server.script import Step, call
+from tests.processes import run_agent_eval
 
 SUITE = """
 import os
@@ -46,11 +47,11 @@ BALANCE = [Step(tool_calls=[call("balance", account="checking")]), Step(text="Yo
 def suite(pytester, suite, monkeypatch):
     """Run tests against a scripted model; returns pytest's result, the episodes and the server."""
 
-    def run(script, source):
+    def run(script, source, *arguments):
         with ModelServer(script) as server:
             monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
             pytester.makepyfile(SUITE + source)
-            result = suite.run_in_process("--episode-report-dir=out")
+            result = suite.run_in_process("--episode-report-dir=out", *arguments)
         results = json.loads((pytester.path / "out/results.json").read_text())
         return result, results["episodes"], server
 
@@ -138,3 +139,44 @@ def test_with_one(model_environment):
 """,
     )
     result.assert_outcomes(passed=2)
+
+
+UNSEEN = """
+import asyncio
+
+from ci_agent_eval import Reply
+
+
+async def teller(message):
+    return await asyncio.to_thread(ask, message, {})
+
+
+async def scripted(message):
+    return Reply("You have $5.", source="scripted")
+
+
+@pytest.mark.parametrize("agent", [teller, scripted])
+async def test_balance(aitest_run, agent):
+    assert (await aitest_run(agent, "How much?")).success
+"""
+
+
+def test_an_agent_whose_requests_are_not_seen_is_a_warning(suite, pytester):
+    result, episodes, server = suite([Step(text="You have $5.")], UNSEEN)
+    result.assert_outcomes(passed=2)
+    assert len(server.requests) == 1
+    assert [one.get("traffic") for one in episodes] == [None, {"requests": 0}]
+    told = "no request to a model was seen in 1"
+    result.stdout.fnmatch_lines([f"WARNING {told} episode, so that neither*`model_environment`"])
+    run_agent_eval("report", "--results", "out", "--report-dir", "report", cwd=pytester.path)
+    comment = (pytester.path / "report/comment.md").read_text()
+    assert f"⚠️ `` {told} scenario, so that neither budgets nor cassettes work;" in comment
+
+
+@pytest.mark.parametrize("mode", ["record", "replay", "auto"])
+def test_an_agent_whose_requests_are_not_seen_is_an_error_with_cassettes(suite, mode):
+    result, episodes, _ = suite([Step(text="You have $5.")], UNSEEN, f"--cassette={mode}")
+    result.assert_outcomes(passed=1, failed=1)
+    teller, scripted = sorted(episodes, key=lambda one: one["outcome"] == "passed")
+    assert (teller["outcome"], scripted["outcome"]) == ("error", "passed")
+    assert "can neither record nor replay it" in teller["reason"]

@@ -113,7 +113,8 @@ async def run_adapter(
     check_refusals = build_refusal_check(cassette_session)
     try:
         with traffic.watch(), _suspend_own_recording(adapter):
-            work.stop = check_refusals(await _run_to_stop(adapter, work, traffic, timeout_s))
+            stop = check_refusals(await _run_to_stop(adapter, work, traffic, timeout_s))
+        work.stop = _check_recording(stop, work, traffic)
     except InputError:
         report_end()
         raise
@@ -199,6 +200,20 @@ def _classify_error(error: Exception, traffic: RunTraffic) -> Stop:
     if isinstance(error, ValidationError):
         return Stop("model_error", f"what the agent answered cannot be read: {error}")
     return Stop("model_error", f"the agent failed: {describe_error(error)}")
+
+
+def _check_recording(stop: Stop, work: AgentTask, traffic: RunTraffic) -> Stop:
+    """Return a model error if a cassette can neither record nor replay what the agent did."""
+    session = work.cassette_session
+    is_live = any(turn.role == "assistant" and turn.source in {None, "live"} for turn in work.turns)
+    if stop != COMPLETED or session is None or session.mode == "off" or not is_live or traffic.seen:
+        return stop
+    return Stop(
+        "model_error",
+        "no request of the agent to a model was seen, so that the cassette can neither record nor "
+        "replay it; give its processes the variables of the fixture `model_environment` or, if it "
+        'asks no model, return Reply(text, source="scripted")',
+    )
 
 
 def _find_exceeded_limit(work: AgentTask) -> Stop | None:

@@ -48,6 +48,7 @@ def build_summary_record(episode: Episode) -> dict[str, Any]:
         "failed": [_format_assertion(assertion) for assertion in episode.failed_assertions],
         "violations": [describe_violation(v) for v in episode.violations],
         "cost_usd": _get_agent_cost(episode),
+        "is_unseen": episode.is_unseen,
         "judge_cost_usd": episode.judge.cost_usd if episode.judge else None,
         "user_cost_usd": episode.simulated_user.cost_usd if episode.simulated_user else None,
         "failure": build_failure_details(episode),
