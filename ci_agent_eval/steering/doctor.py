@@ -14,10 +14,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS, TIMEOUT_S, AgentSettings
-from ci_agent_eval.steering.hook.hook_settings import is_own_hook, parse_commented_json
-from ci_agent_eval.steering.hook.install import read_hook_commands
-from ci_agent_eval.steering.hook.options import parse_hook_options
+from ci_agent_eval.steering.hook.agents import AGENTS, TIMEOUT_S, Agent
+from ci_agent_eval.steering.hook.command import parse_hook_options
+from ci_agent_eval.steering.hook.install import (
+    is_own_hook,
+    parse_commented_json,
+    read_hook_commands,
+)
 from ci_agent_eval.steering.settings_loader import MESSAGE_VARIABLE
 
 _MESSAGE = "agent-eval steer doctor holds this full run."
@@ -44,7 +47,7 @@ class Machine:
 
 def find_agents_with_hook(machine: Machine) -> list[str]:
     """Return the agents whose settings have the hook. Raises InputError for a broken file."""
-    return [name for name, agent in AGENT_SETTINGS.items() if _find_hooks(agent, machine)]
+    return [name for name, agent in AGENTS.items() if _find_hooks(agent, machine)]
 
 
 def find_problem(name: str, machine: Machine) -> str | None:
@@ -52,7 +55,7 @@ def find_problem(name: str, machine: Machine) -> str | None:
 
     Raises InputError for a broken file.
     """
-    agent = AGENT_SETTINGS[name]
+    agent = AGENTS[name]
     hooks = _find_hooks(agent, machine)
     if not hooks:
         return f"no settings contain the hook; run `agent-eval steer install --for {name}`"
@@ -64,7 +67,7 @@ def find_problem(name: str, machine: Machine) -> str | None:
     return switch or _try_hook(agent, hooks[0][1], machine)
 
 
-def _find_hooks(agent: AgentSettings, machine: Machine) -> list[tuple[Path, str]]:
+def _find_hooks(agent: Agent, machine: Machine) -> list[tuple[Path, str]]:
     """Return the commands of the hooks with their files."""
     paths = [agent.get_path(root, machine.environ, machine.home) for root in (machine.root, None)]
     return [(path, command) for path in paths for command in read_hook_commands(agent, path)]
@@ -88,7 +91,7 @@ def _find_command_problem(command: str) -> str | None:
     return parse_hook_options(words[3:]).problem
 
 
-def _find_switches(agent: AgentSettings, machine: Machine) -> Iterator[str]:
+def _find_switches(agent: Agent, machine: Machine) -> Iterator[str]:
     """Yield a sentence for each setting that switches the agent's hooks off."""
     project = machine.root / (".github/copilot" if agent.name == "copilot" else agent.user_folder)
     folders = (project, agent.get_user_folder(machine.environ, machine.home))
@@ -112,7 +115,7 @@ def _read_settings(path: Path) -> Any:
         raise InputError(f"{path}: cannot be read ({error}); repair it first") from None
 
 
-def _try_hook(agent: AgentSettings, command: str, machine: Machine) -> str | None:
+def _try_hook(agent: Agent, command: str, machine: Machine) -> str | None:
     """Send an example event to the hook; return why it allows a full run; None if it denies it."""
     call = {"command": "pytest -q"}
     event = {

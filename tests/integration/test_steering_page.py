@@ -7,8 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
-from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS
-from ci_agent_eval.steering.hook.coding_agents import AGENTS
+from ci_agent_eval.steering.hook.agents import AGENTS
 from ci_agent_eval.steering.policy.command_extraction import PYTEST_TOOLS, SHELL_TOOLS
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
 from ci_agent_eval.steering.policy.detection import detect_in_text
@@ -68,10 +67,10 @@ def test_the_file_is_read_and_names_every_key_with_its_default(tmp_path):
 def test_every_agent_and_its_files_are_in_the_table():
     rows = dict(re.findall(r"^\| `([a-z-]+)` \| (`\S+` \| `\S+`) \|", PAGE, re.MULTILINE))
 
-    assert set(rows) == set(AGENTS) == set(AGENT_SETTINGS)
-    for name, settings in AGENT_SETTINGS.items():
+    assert set(rows) == set(AGENTS)
+    for name, settings in AGENTS.items():
         user_file = settings.get_path(None, {}, Path("~"))
-        assert rows[name] == f"`{settings.project_file}` | `{user_file}`"
+        assert rows[name] == f"`{settings.get_path(Path(), {}, Path())}` | `{user_file}`"
 
 
 def test_the_configuration_on_the_page_runs_the_hook():

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS
+from ci_agent_eval.steering.hook.agents import AGENTS
 from ci_agent_eval.steering.settings_loader import MESSAGE_VARIABLE
 from tests.steering_agents.launches import LAUNCHES, LaunchPlace
 from tests.steering_agents.scripted_model import FINAL_TEXT, ScriptedModel
@@ -113,7 +113,7 @@ def _make_place(agent: str, folder: Path, url: str) -> LaunchPlace:
     for name in ("one", "two"):
         text = f"def test_{name}():\n    pass\n"
         (place.project / f"tests/test_{name}.py").write_text(text)
-    settings = place.home / AGENT_SETTINGS[agent].user_folder / "settings.json"
+    settings = place.home / AGENTS[agent].user_folder / "settings.json"
     settings.parent.mkdir(parents=True)
     if LAUNCHES[agent].user_settings:
         settings.write_text(json.dumps(LAUNCHES[agent].user_settings))

@@ -22,7 +22,7 @@ from ci_agent_eval.app.cli.settings_options import (
 )
 from ci_agent_eval.app.cli.steer_proxy import proxy
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS, AgentSettings
+from ci_agent_eval.steering.hook.agents import AGENTS, Agent
 
 if TYPE_CHECKING:
     from ci_agent_eval.steering.policy.model import Rules
@@ -149,7 +149,7 @@ def _add_location_options(command: Any) -> Any:
         click.option(
             "--for",
             "agent",
-            type=click.Choice(list(AGENT_SETTINGS)),
+            type=click.Choice(list(AGENTS)),
             required=True,
             help="Agent to configure.",
         ),
@@ -166,8 +166,8 @@ def _add_location_options(command: Any) -> Any:
     return command
 
 
-def _find_settings(agent: str, *, project: bool) -> tuple[AgentSettings, Path]:
-    settings = AGENT_SETTINGS[agent]
+def _find_settings(agent: str, *, project: bool) -> tuple[Agent, Path]:
+    settings = AGENTS[agent]
     root = Path.cwd() if project else None
     return settings, settings.get_path(root, os.environ, Path.home())
 
@@ -228,7 +228,7 @@ Exit codes of the doctor:
 @click.option(
     "--for",
     "agent",
-    type=click.Choice(list(AGENT_SETTINGS)),
+    type=click.Choice(list(AGENTS)),
     help="Agent to check; default: all with the hook in their settings.",
 )
 def check_hooks(agent: str | None) -> int:
@@ -245,7 +245,7 @@ def check_hooks(agent: str | None) -> int:
         raise InputError("no settings contain the hook; run `agent-eval steer install --for …`")
     problems = {name: find_problem(name, machine) for name in names}
     for name, problem in problems.items():
-        next_step = AGENT_SETTINGS[name].next_step
+        next_step = AGENTS[name].next_step
         held = f"the hook holds a full run{f'. {next_step}' if next_step else ''}"
         click.echo(f"{name}: {problem or held}")
     return int(any(problems.values()))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS
+from ci_agent_eval.steering.hook.agents import AGENTS
 from tests.integration.steering.test_install import run_text
 from tests.tables import each_row
 
@@ -27,12 +27,12 @@ def settings(tmp_path):
 
 
 def test_the_hooks_of_all_agents_hold_a_full_run(steer, tmp_path):
-    for number, name in enumerate(AGENT_SETTINGS):
+    for number, name in enumerate(AGENTS):
         steer("install", "--for", name, "--user" if number % 2 else "--project")
 
     done = steer("doctor")
 
-    steps = {name: each.next_step for name, each in AGENT_SETTINGS.items()}
+    steps = {name: each.next_step for name, each in AGENTS.items()}
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
         f"{name}: the hook holds a full run" + (f". {step}" if step else "")

@@ -54,6 +54,6 @@ def test_a_command_without_a_runner_loads_next_to_nothing(tmp_path):
 
     assert answer == b""
     ours = {name for name in loaded if name.startswith("ci_agent_eval")}
-    assert "ci_agent_eval.steering.hook.quick_answer" in ours
+    assert "ci_agent_eval.steering.hook.command" in ours
     assert len(ours) <= 13
     assert not loaded.intersection({"typing", "dataclasses", "pathlib", "hashlib"})

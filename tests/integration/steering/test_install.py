@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS
+from ci_agent_eval.steering.hook.agents import AGENTS
 from ci_agent_eval.steering.hook.install import find_program, read_hook_commands
 from ci_agent_eval.steering.settings_loader import parse_steering_settings
 from tests.integration.steering.in_process import run_steer
@@ -126,7 +126,6 @@ def test_a_configuration_is_passed_on(steer, tmp_path):
     "content",
     [
         b"{",
-        b"// mine\n{}",
         b"\xff{}",
         b'{"hooks": 7}',
         b"[]",
@@ -198,7 +197,7 @@ def test_each_agents_hook_is_installed_works_and_is_removed(tmp_path, agent, sco
     assert f"{path}: hook added\n" in done.stdout
     assert f"agent-eval steer doctor --for {agent}\n" in done.stdout
     assert "already installed" in run_text(tmp_path, "install", "--for", agent, scope).stdout
-    command, *others = read_hook_commands(AGENT_SETTINGS[agent], path)
+    command, *others = read_hook_commands(AGENTS[agent], path)
     assert set(others) <= {command}
     if scope == "--project":  # the command of the other scope is the same one
         ran = subprocess.run(
@@ -212,7 +211,7 @@ def test_each_agents_hook_is_installed_works_and_is_removed(tmp_path, agent, sco
         )
         assert json.loads(ran.stdout).keys() == EVENTS[agent]["denied"].keys()
     assert run_text(tmp_path, "uninstall", "--for", agent, scope).returncode == 0
-    assert not path.exists() or read_hook_commands(AGENT_SETTINGS[agent], path) == []
+    assert not path.exists() or read_hook_commands(AGENTS[agent], path) == []
     assert path.exists() == (agent not in {"copilot", "opencode"})
 
 

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.hook import hook_settings
-from ci_agent_eval.steering.hook.agent_settings import AGENT_SETTINGS
-from ci_agent_eval.steering.hook.hook_settings import find_hook_commands, is_own_hook
+from ci_agent_eval.steering.hook import install
+from ci_agent_eval.steering.hook.agents import AGENTS
+from ci_agent_eval.steering.hook.install import find_hooks, is_own_hook
 from tests.tables import each_row
 
 COMMAND = "agent-eval steer hook --for claude-code --enable-pytest-full-suite-steering"
@@ -17,16 +17,16 @@ OURS = {
     "matcher": "Bash|PowerShell|mcp__.*",
     "hooks": [{"type": "command", "command": COMMAND, "timeout": 40}],
 }
-CLAUDE = AGENT_SETTINGS["claude-code"]
-IN_JSON = [each for each in AGENT_SETTINGS.values() if each.events]
+CLAUDE = AGENTS["claude-code"]
+IN_JSON = [each for each in AGENTS.values() if each.events]
 
 
 def add_hook(text, command, agent=CLAUDE):
-    return hook_settings.add_hook(text, command, agent)
+    return install.add_hook(text, command, agent)
 
 
 def remove_hook(text, agent=CLAUDE):
-    return hook_settings.remove_hook(text, agent)
+    return install.remove_hook(text, agent)
 
 
 EXISTING = {
@@ -103,7 +103,7 @@ def test_ours_is_known_by_what_it_runs(command, expected):
 def test_each_agents_hook_goes_in_once_and_comes_out_again(text, agent):
     installed = add_hook(text, COMMAND, agent)
 
-    assert find_hook_commands(installed, agent) == [COMMAND] * len(agent.events)
+    assert find_hooks(installed, agent) == [COMMAND] * len(agent.events)
     assert add_hook(installed, COMMAND, agent) == installed
     assert json.loads(remove_hook(installed, agent)) == json.loads(text)
     hooks = json.loads(installed)["hooks"]
@@ -135,7 +135,7 @@ COMMENTED = {
 
 @each_row("text", COMMENTED.values(), ids=COMMENTED)
 def test_a_file_with_comments_is_read_and_the_edit_left_to_its_owner(text):
-    agent = AGENT_SETTINGS["gemini"]
+    agent = AGENTS["gemini"]
     entry = json.dumps({"BeforeTool": [agent.build_entry(COMMAND)]})
     with pytest.raises(InputError, match="would be lost; add this by hand: ") as refused:
         add_hook(text, COMMAND, agent)
@@ -143,7 +143,7 @@ def test_a_file_with_comments_is_read_and_the_edit_left_to_its_owner(text):
     assert remove_hook(text, agent) == text
 
     installed = text.replace("{", f'{{"hooks": {entry}, ', 1)
-    assert find_hook_commands(installed, agent) == [COMMAND]
+    assert find_hooks(installed, agent) == [COMMAND]
     assert add_hook(installed, COMMAND, agent) == installed
     with pytest.raises(InputError, match="remove the hooks with `agent-eval steer hook` by hand"):
         remove_hook(installed, agent)

@@ -1,24 +1,8 @@
-"""The plugin file that makes opencode ask the hook, because opencode has no command hooks. Pure.
-
-https://opencode.ai/docs/plugins: an error in `tool.execute.before` becomes the call's result.
-"""
-
-from __future__ import annotations
-
-import json
-import re
-import shlex
-
-from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.hook.agent_settings import TIMEOUT_S
-
-_MARK = "// Written by `agent-eval steer install`; `agent-eval steer uninstall` removes it."
-
-_PLUGIN = """
+// Written by `agent-eval steer install`; `agent-eval steer uninstall` removes it.
 import { spawn } from "node:child_process"
 
-const COMMAND = %(command)s
-const TIMEOUT_MS = %(timeout)d
+const COMMAND = {command}
+const TIMEOUT_MS = {timeout}
 const WITHOUT_COMMANDS = new Set(["read", "edit", "write", "patch", "apply_patch", "glob", "grep",
   "list", "webfetch", "websearch", "todowrite", "todoread", "task", "skill", "question"])
 
@@ -60,44 +44,3 @@ export const AgentEvalSteering = async ({ client, directory }) => {
     },
   }
 }
-"""
-
-
-_WRITTEN = re.compile(
-    re.escape(_MARK) + r".*?^export const AgentEvalSteering\b.*?^}\r?(?:\n|\Z)",
-    re.DOTALL | re.MULTILINE,
-)
-"""The plugin as any version wrote it."""
-
-
-def render_plugin(command: str) -> str:
-    """Return the plugin's text for a command line of the hook."""
-    values = {"command": json.dumps(shlex.split(command)), "timeout": TIMEOUT_S * 1000}
-    return _MARK + "\n" + (_PLUGIN % values).lstrip()
-
-
-def remove_plugin(text: str) -> str:
-    """Return what others wrote after the plugin.
-
-    Raises InputError unless the file is missing, empty or begins with the plugin.
-    """
-    if not text.strip():
-        return ""
-    plugin = _WRITTEN.match(text)
-    if plugin is None:
-        raise InputError("was not written by agent-eval; move it first")
-    return text[plugin.end() :]
-
-
-def find_plugin_command(text: str) -> str | None:
-    """Return the command line of the hook in the plugin; None if there is none.
-
-    Raises InputError if it is invalid.
-    """
-    match = re.search(r"^const COMMAND = (.*)$", text, re.MULTILINE)
-    if match is None or not text.startswith(_MARK):
-        return None
-    try:
-        return shlex.join(json.loads(match[1]))
-    except (ValueError, TypeError):
-        raise InputError("COMMAND is no list of words; run `agent-eval steer install`") from None
