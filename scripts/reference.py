@@ -1,24 +1,28 @@
-"""`make reference`: write both actions' inputs, the tables of docs and docs/workflows anew."""
+"""`make reference`: write the actions' inputs, the tables of docs/reference.md, docs/workflows."""
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import cast
 
 import click
+import pytest
 
 from ci_agent_eval.app.cli import EXIT_CODES, cli
 from ci_agent_eval.app.setup.workflows import WorkflowPlan, build_workflows
 from ci_agent_eval.config.inputs import ACTION_INPUTS, REPORT_MODE, RUN_INPUTS, ActionInput
 from ci_agent_eval.config.options import OPTIONS, Option
+from ci_agent_eval.pytest_plugin import pytest_addoption
 
 ROOT = Path(__file__).parents[1]
 ACTION = ROOT / "action.yml"
 REPORT_ACTION = ROOT / "report/action.yml"
-PAGES = (ROOT / "docs/reference.md", ROOT / "docs/command-line.md")
+PAGE = ROOT / "docs/reference.md"
 WORKFLOWS = ROOT / "docs/workflows"
 
 
@@ -70,6 +74,8 @@ def render_page(page: str, action: str) -> str:
             ((f"`{name}`", text.strip("'")) for name, text in _read_outputs(action)),
         ),
         "commands": _table(("command", "description"), _list_commands()),
+        "flags": _table(("command", "option", "description"), _list_flags(cli, "agent-eval")),
+        "pytest": _table(("option", "ini setting", "description"), _list_pytest_options()),
         "exit-codes": _table(
             ("exit code", "meaning"), re.findall(r"^  (\d+) +(.+)$", EXIT_CODES, re.MULTILINE)
         ),
@@ -101,6 +107,51 @@ def _list_commands() -> Iterable[tuple[str, str]]:
             yield f"`agent-eval {name}`", command.get_short_help_str(limit=1_000)
 
 
+def _list_flags(group: click.Group, prefix: str) -> Iterator[tuple[str, ...]]:
+    """Yield the flags of each command that are not settings."""
+    settings = {f"--{option.name}" for option in OPTIONS}
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from _list_flags(command, f"{prefix} {name}")
+        elif command is not None:
+            for flag in command.params:
+                if isinstance(flag, click.Option) and not settings & set(flag.opts):
+                    names = ", ".join(f"`{word}`" for word in (*flag.opts, *flag.secondary_opts))
+                    yield f"`{prefix} {name}`", names, flag.help or ""
+
+
+class _OptionList:
+    """Collects the options and ini settings that the plugin adds to pytest's parser."""
+
+    def __init__(self) -> None:
+        self.options: dict[str, str] = {}
+        self.settings: dict[str, str] = {}
+
+    def getgroup(self, *_: str) -> _OptionList:
+        return self
+
+    def addoption(self, name: str, *, help: str = argparse.SUPPRESS, **_: object) -> None:  # noqa: A002
+        if help != argparse.SUPPRESS:
+            self.options[name] = help
+
+    def addini(self, name: str, help: str, *_: object, **__: object) -> None:  # noqa: A002
+        self.settings[name] = help
+
+
+def _list_pytest_options() -> Iterator[tuple[str, str, str]]:
+    """Yield the plugin's options, each with the ini setting that says the same, then the others."""
+    found = _OptionList()
+    pytest_addoption(cast("pytest.Parser", found))
+    for name, text in found.options.items():
+        setting = name.removeprefix("--").replace("-", "_")
+        is_both = found.settings.pop(setting, None) is not None
+        yield f"`{name}`", f"`{setting}`" if is_both else "", text.replace("%%", "%")
+    for name, text in found.settings.items():
+        yield "", f"`{name}`", text
+
+
 def _list_inputs() -> tuple[ActionInput, ...]:
     return (*ACTION_INPUTS, *(ActionInput(option.name, option.help) for option in OPTIONS))
 
@@ -130,8 +181,7 @@ if __name__ == "__main__":
     ACTION.write_text(action, encoding="utf-8")
     report_action = render_report_action(REPORT_ACTION.read_text("utf-8"), action)
     REPORT_ACTION.write_text(report_action, encoding="utf-8")
-    for path in PAGES:
-        path.write_text(render_page(path.read_text("utf-8"), action), encoding="utf-8")
+    PAGE.write_text(render_page(PAGE.read_text("utf-8"), action), encoding="utf-8")
     for name, text in build_example_workflows().items():
         (WORKFLOWS / name).write_text(text, encoding="utf-8")
-    sys.stdout.write("action.yml, docs/workflows and the reference pages are up to date\n")
+    sys.stdout.write("action.yml, docs/workflows and the reference are up to date\n")

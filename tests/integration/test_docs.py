@@ -69,14 +69,71 @@ def test_the_python_of_the_pages_passes(tmp_path):
     assert Counter(page for page, _ in found) == SCENARIOS
 
 
-def test_the_readme_is_a_front_page():
-    assert len(README.splitlines()) <= 150
+def test_the_readme_is_a_front_page_and_every_page_is_linked():
+    assert len(README.splitlines()) <= 100
+    assert len(re.findall(r"(?<!!)\[[^]]*\]\([\w.]", README)) <= 10
+    start = (ROOT / "docs/start.md").read_text()
     missing = [
         page.name
         for page in (ROOT / "docs").glob("*.md")
-        if f"](docs/{page.name})" not in README and page.name != "release.md"
+        if page.name != "start.md" and f"]({page.name})" not in start
     ]
     assert missing == []
+
+
+def test_no_link_between_pages_is_dead():
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/*.md")]
+    dead = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in pages
+        for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", without_code(page.read_text()))
+        if not is_reached(page, target)
+    ]
+    assert dead == []
+
+
+def without_code(text):
+    return re.sub(r"^```.*?^```|`[^`\n]*`", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def is_reached(page, target):
+    name, _, anchor = target.partition("#")
+    file = page.parent / name if name else page
+    if not file.exists():
+        return False
+    return not anchor or anchor in {
+        re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+        for heading in re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)
+    }
+
+
+def test_the_readme_s_test_passes_and_its_comment_is_written(tmp_path):
+    (code,) = blocks("python")
+    (tmp_path / "test_desk.py").write_text(code)
+    (tmp_path / ".git").mkdir()
+    assert run_agent_eval("run", "--report-dir=base", cwd=tmp_path).returncode == 0
+    (tmp_path / "test_desk.py").write_text(
+        code.replace("Your 39 dollars are on their way.", "Please ask our bank.")
+    )
+    assert run_agent_eval("run", "--baseline=base", cwd=tmp_path).returncode == 1
+    comment = (tmp_path / "agent-eval-report/comment.md").read_text()
+    start = README.index("> ### ❌")
+    quoted = re.sub(r"^> ?", "", README[start : README.index("\n\n", start)], flags=re.MULTILINE)
+    assert quoted in comment
+
+
+def test_the_readme_s_workflow_is_a_part_of_the_one_that_init_writes():
+    shown, written = (
+        YAML(typ="safe").load(text)
+        for text in (*blocks("yaml"), build_workflows(WorkflowPlan())["agent-eval.yml"])
+    )
+    assert set(shown["on"]) < set(written["on"])
+    job, full = shown["jobs"]["episodes"], written["jobs"]["episodes"]
+    assert shown["permissions"].items() < full["permissions"].items()
+    checkout, run = job["steps"]
+    assert checkout == full["steps"][0]
+    assert run["uses"] == full["steps"][1]["uses"]
+    assert set(run["with"]) < set(full["steps"][1]["with"])
 
 
 def test_the_engine_s_page_runs(tmp_path):
@@ -112,8 +169,8 @@ def test_every_way_to_end_is_on_the_engine_s_page():
     assert all(f"`{reason}`" in ENGINE for reason in get_args(StopReason))
 
 
-def test_the_configuration_of_its_page_is_read_and_names_every_key(tmp_path):
-    (text,) = blocks("toml", (ROOT / "docs/configuration.md").read_text())
+def test_the_configuration_of_the_reference_is_read_and_names_every_key(tmp_path):
+    (text,) = blocks("toml", (ROOT / "docs/reference.md").read_text())
     (tmp_path / "agent-eval.toml").write_text(text)
     settings = load_settings(root=tmp_path, environ={}, flags={})
     assert settings.budgets.total_wall_time_s.hard is False
@@ -125,23 +182,9 @@ def test_the_configuration_of_its_page_is_read_and_names_every_key(tmp_path):
         assert set(shown[table]) == set(type(getattr(settings, table)).model_fields), table
 
 
-def test_the_workflow_of_the_readme_is_the_one_that_init_writes_with_one_step():
-    """There the action also publishes; links to the uploaded page need two more steps."""
-    shown, written = (
-        YAML(typ="safe").load(text)
-        for text in (*blocks("yaml"), build_workflows(WorkflowPlan())["agent-eval.yml"])
-    )
-    steps = written["jobs"]["episodes"]["steps"]
-    checkout, run, page, publish, upload = steps
-    assert (page["id"], publish["with"]["mode"]) == ("page", "publish")
-    del run["id"], run["with"]["publish"]
-    steps[:] = [checkout, run, upload]
-    assert shown == written
-
-
 def test_every_command_has_an_example():
     from ci_agent_eval.app.cli import cli
 
-    page = (ROOT / "docs/command-line.md").read_text()
+    page = (ROOT / "docs/reference.md").read_text()
     for command in set(cli.list_commands(Context(cli))) - {"action"}:
         assert f"$ agent-eval {command}" in page
