@@ -55,7 +55,7 @@ def require_pydantic() -> None:
 
 
 class EpisodeHooks:
-    """The hooks that other plugins and conftest files implement; docs/extending.md."""
+    """The hooks that other plugins and conftest files implement; docs/public-api.md."""
 
     def pytest_agent_eval_columns(
         self, item: pytest.Item, episode: Episode

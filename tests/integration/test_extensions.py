@@ -17,7 +17,7 @@ from tests.processes import clean_environ, run_python
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/extension_package"
-PAGE = (ROOT / "docs/extending.md").read_text()
+PAGE = (ROOT / "docs/public-api.md").read_text()
 
 
 class Environment:
@@ -95,7 +95,9 @@ def test_results_of_its_tool_are_read(environment, suite, tmp_path):
 
 def test_the_code_of_the_page_is_the_example_s_and_runs(tmp_path):
     files = [EXAMPLE / "pyproject.toml", *(EXAMPLE / "agent_eval_acme").glob("*.py")]
-    *shown, report = re.findall(r"^```(?:python|toml)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    typed, *shown, report = re.findall(
+        r"^```(?:python|toml)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL
+    )
     texts = [file.read_text() for file in files]
     assert [block for block in shown if not any(block in text for text in texts)] == []
     (tmp_path / "conftest.py").write_text(report)
@@ -103,5 +105,6 @@ def test_the_code_of_the_page_is_the_example_s_and_runs(tmp_path):
     done = run_python("-m", "pytest", "-s", "--eval", cwd=tmp_path)
     assert "1 of 1\n" in done.stdout
     (tmp_path / "test_plain.py").write_text("def test_plain():\n    pass\n")
-    plain = run_python("-m", "pytest", "test_plain.py", cwd=tmp_path)
+    (tmp_path / "test_typed.py").write_text(typed)
+    plain = run_python("-m", "pytest", "test_plain.py", "test_typed.py", cwd=tmp_path)
     assert plain.returncode == 0, plain.stderr
