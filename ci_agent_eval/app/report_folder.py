@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -237,3 +238,28 @@ def find_files_folder(report: Report, paths: Sequence[str] = ()) -> str:
         if file is not None and os.path.isfile(folder / file):  # noqa: PTH113 - False for any text
             return "" if folder == here else os.path.relpath(folder, here)
     return ""
+
+
+BASELINE_NAME = "evals/results.json"
+
+
+def copy_to_baseline(folder: Path, report: Report, root: Path) -> str:
+    """Copy the results of a whole run, and return how to compare with them; or why they are not.
+
+    Raises InputError if the file cannot be written.
+    """
+    summary = report.summary
+    is_cut = summary.shard or summary.restrictions or summary.left_out
+    if is_cut or not summary.tally.judged or any(one.blocking for one in summary.findings):
+        return "No baseline is saved: only a part of the suite was judged."
+    path = root / BASELINE_NAME
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / RESULTS_NAME, path)
+    except OSError as error:
+        raise InputError(f"the baseline {BASELINE_NAME} cannot be written: {error}") from error
+    return (
+        f"Baseline: {BASELINE_NAME}. Commit it, and compare with "
+        f"--baseline git:origin/main:{BASELINE_NAME} (or upload the report folder in the workflow "
+        "of the default branch, and compare with --baseline artifact)."
+    )

@@ -146,3 +146,19 @@ def test_without_numpy_the_suite_is_not_even_started(agent_eval, base, tmp_path)
     assert "passed" not in done.stdout
     plain = agent_eval("report", "--results", "base", PYTHONPATH=str(hidden))
     assert plain.returncode == 0, plain.stderr
+
+
+def test_a_whole_run_is_saved_as_the_baseline_in_one_step(tmp_path):
+    done, _ = run_once(tmp_path, 20, "--save-baseline")
+    assert done.returncode == 0, done.stderr
+    assert (
+        "Baseline: evals/results.json. Commit it, and compare with --baseline git:" in done.stdout
+    )
+    done, report = run_once(tmp_path, 0, "--baseline", "evals/results.json")
+    assert done.returncode == 1
+    assert "compared with 1 run of `evals/results.json`" in (report / "comment.md").read_text()
+    saved = (tmp_path / "evals/results.json").read_bytes()
+
+    done, _ = run_once(tmp_path, 20, "--save-baseline", "--", "-k", "greeting")
+    assert "No baseline is saved: only a part of the suite was judged." in done.stdout
+    assert (tmp_path / "evals/results.json").read_bytes() == saved

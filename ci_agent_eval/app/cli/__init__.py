@@ -175,6 +175,11 @@ def _build_links(settings: Settings) -> Links:
     help="Command that installs the suite's dependencies into its virtual environment; with "
     "--confirm also for the base. Can be repeated; runs without a shell.",
 )
+@click.option(
+    "--save-baseline",
+    is_flag=True,
+    help="Copy the results of a whole run to evals/results.json, to commit as the baseline.",
+)
 @click.pass_obj
 def run(
     pytest_args: tuple[str, ...],
@@ -189,6 +194,7 @@ def run(
     base: str | None,
     iterations: int | None,
     install: tuple[str, ...],
+    save_baseline: bool,
     **flags: object,
 ) -> int:
     """Run the suite at PATHS with pytest, judge it, and write a report.
@@ -201,7 +207,7 @@ def run(
 
     Arguments after -- are passed to pytest. The exit code is the gate's, not pytest's.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
-    from ci_agent_eval.app.report_folder import PAGE_NAME
+    from ci_agent_eval.app.report_folder import PAGE_NAME, copy_to_baseline
     from ci_agent_eval.app.suite_job import AffectedFlags, run_and_report
     from ci_agent_eval.config.inputs import split_commands
     from ci_agent_eval.errors import InputError
@@ -237,6 +243,8 @@ def run(
         raise InputError(f"pytest: {suite.usage_error}; {remedy}")
     _print_report(built, "text", job.links, color=color, paths=paths)
     click.echo(f"Report: {os.path.relpath(job.folder / PAGE_NAME)}")
+    if save_baseline:
+        click.echo(copy_to_baseline(job.folder, built, job.root))
     if suite.interrupted_by is not None:
         return 128 + suite.interrupted_by
     return 0 if built.passed else 1
