@@ -42,7 +42,6 @@ def read_rates() -> str:
 SCENARIOS = {
     "episodes": 2,
     "simulation": 7,
-    "steering": 1,
     "baselines": 1,
 }
 """How many scenarios the Python of a page has, each block as a file of tests of its own."""

@@ -1,6 +1,6 @@
 """How each coding agent runs once without a person, against a model on the loopback. Pure.
 
-The versions that were tried are in docs/steering-agents.md. Cursor is missing: its command-line
+The versions that were tried are in docs/steering.md. Cursor is missing: its command-line
 agent talks to Cursor's own service only.
 """
 

@@ -1,4 +1,4 @@
-"""`python -m tests.steering_agents.page`: write the table of docs/steering-agents.md."""
+"""`python -m tests.steering_agents.page`: write the table of docs/steering.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROWS = Path(__file__).with_name("rows")
-PAGE = Path(__file__).parents[2] / "docs/steering-agents.md"
+PAGE = Path(__file__).parents[2] / "docs/steering.md"
 _TABLE = re.compile(r"(<!-- generated -->\n).*?(<!-- end -->)", re.DOTALL)
 
 LABELS = {
@@ -24,30 +24,28 @@ COLUMNS = {
     "targeted": "targeted command runs",
     "insisted": "insisted call goes through",
 }
-REASONS = {
-    ("gemini", "proxy"): "the proxy does not read Gemini's format, so the calls pass; use the hook",
-}
+REASONS = {("gemini", "proxy"): "no: it does not read Gemini's format"}
 """Cells that are not reached."""
 
 
 def render_table() -> str:
     """Return the table of the recorded rows."""
-    lines = [
-        f"| agent | version | steered by | {' | '.join(COLUMNS.values())} | other hosts |",
-        f"|---|---|---|{'---|' * len(COLUMNS)}---|",
-    ]
+    lines = ["| agent | version | hook | proxy | other hosts |", "|---|---|---|---|---|"]
     for agent, label in LABELS.items():
-        for where in ("hook", "proxy"):
-            row = json.loads((ROWS / f"{agent}-{where}.json").read_text())
-            reason = REASONS.get((agent, where))
-            cells = [f"no: {reason}", "", "", ""] if reason else [_mark(row[c]) for c in COLUMNS]
-            cells.append("tried, refused" if row["tries_other_hosts"] else "none")
-            lines.append(f"| {label} | {row['version']} | {where} | {' | '.join(cells)} |")
+        rows = {
+            where: json.loads((ROWS / f"{agent}-{where}.json").read_text())
+            for where in ("hook", "proxy")
+        }
+        cells = [REASONS.get((agent, where)) or _mark(row) for where, row in rows.items()]
+        tries = any(row["tries_other_hosts"] for row in rows.values())
+        hosts = "tried, refused" if tries else "none"
+        lines.append(f"| {label} | {rows['hook']['version']} | {' | '.join(cells)} | {hosts} |")
     return "\n".join(lines) + "\n"
 
 
-def _mark(is_reached: bool) -> str:
-    return "yes" if is_reached else "no"
+def _mark(row: dict[str, bool]) -> str:
+    missed = [label for column, label in COLUMNS.items() if not row[column]]
+    return f"not: {', '.join(missed)}" if missed else "yes"
 
 
 def main() -> None:

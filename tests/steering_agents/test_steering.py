@@ -1,6 +1,6 @@
 """Real coding agents with hook and proxy: a full run is held once, and the agent goes on.
 
-`AGENTS` narrows the agents; `UPDATE_GOLDEN=1` records the rows of docs/steering-agents.md.
+`AGENTS` narrows the agents; `UPDATE_GOLDEN=1` records the rows of docs/steering.md.
 """
 
 from __future__ import annotations
