@@ -128,13 +128,13 @@ def copy_environment(python: str, target: Path) -> str:
     """Copy the virtual environment of an interpreter; return the copy's interpreter.
 
     The programs in it start with the path of their interpreter, which is replaced. Raises
-    InputError if the interpreter is in no virtual environment.
+    InputError if the interpreter is not in a virtual environment.
     """
     source = Path(python).parent.parent
     if not (source / "pyvenv.cfg").is_file():
         raise InputError(
-            f"confirm: {python} is in no virtual environment, so that the base cannot have a copy "
-            "of it to install into; name one with --python"
+            f"confirm: {python} is not in a virtual environment; confirm needs one to copy: choose "
+            "it with --python"
         )
     try:
         shutil.copytree(source, target, symlinks=True)

@@ -159,12 +159,12 @@ def _check_session(file: Path, name: str, source: SourceRun, head_sha: str) -> S
         raise InputError(f"{name}: it is about commit {other}, the run about {head_sha}")
     if session.run not in {None, str(source.id)}:
         raise InputError(
-            f"{name}: it is of run {make_printable_line(str(session.run))}, not {source.id}"
+            f"{name}: it is from run {make_printable_line(str(session.run))}, not {source.id}"
         )
     if source.attempt is not None and session.attempt > source.attempt:
         raise InputError(
-            f"{name}: it is of attempt {session.attempt} at the run, this is about attempt "
-            f"{source.attempt}; what is published of the later one is what counts"
+            f"{name}: the artifact is from attempt {session.attempt}, but attempt "
+            f"{source.attempt} is being published; use attempt {session.attempt}'s report"
         )
     return session
 

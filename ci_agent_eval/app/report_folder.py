@@ -205,8 +205,8 @@ def require_publishable(report: Report, commit: str, folder: Path) -> None:
     if report.summary.restrictions and not is_judged:
         arguments = ", ".join(report.summary.restrictions)
         raise InputError(
-            f"{path}: is of a run that was restricted on purpose ({arguments}); a "
-            "required check is about the whole suite: run it without that"
+            f"{path}: this run covered only part of the suite ({arguments}); a required check "
+            "needs a full run: remove these options"
         )
 
 

@@ -173,8 +173,8 @@ def get_running_engine(owner: str) -> EngineFixture:
     running = get_active_episode()
     if running is None or running.fixture is None:
         raise InputError(
-            f"{owner}: no episode is running whose judge's cost it could be; "
-            "await `check(...)` inside a test that is an episode"
+            f"{owner}: no episode is running; await `check(...)` inside an episode, so that the "
+            "judge's cost can be recorded"
         )
     engine: EngineFixture = running.fixture(ENGINE_FIXTURE)
     if not engine.loop.is_running:

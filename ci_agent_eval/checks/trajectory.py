@@ -73,8 +73,8 @@ class TrajectoryMatch(BaseCheck):
         set_fields(self, _reference_calls=_parse_reference(self.reference))
         if not self._reference_calls and self.mode in ("superset", "in_order"):
             raise InputError(
-                "TrajectoryMatch.reference: it has no call, and every trajectory holds all of "
-                'none; name at least one, or use mode="strict" for an agent that is to call nothing'
+                "TrajectoryMatch.reference: the reference has no tool calls, so every trajectory "
+                'would match; add one, or use mode="strict"'
             )
 
     def assertions(self, episode: Episode) -> tuple[Assertion, ...]:

@@ -62,7 +62,7 @@ ACTION_INPUTS = (
     ),
     ActionInput(
         "results",
-        "Report folders, files or globs, in our JSON format or that of another supported runner. "
+        "Report folders, files or globs, in our JSON format or another supported runner's. "
         'Mode "report" only.',
     ),
     ActionInput("junit", 'Files or globs of JUnit XML of any producer. Mode "report" only.'),

@@ -60,7 +60,7 @@ OPTIONS: tuple[Option, ...] = (
         "formats",
         ("formats",),
         "text",
-        "Additional formats of the report: ctrf, or those of installed packages.",
+        "Additional formats of the report: ctrf, or a format of an installed package.",
     ),
     Option(
         "min-pass-rate",
@@ -73,8 +73,9 @@ OPTIONS: tuple[Option, ...] = (
         "suite-min-pass-rate",
         ("gate", "suite_min_pass_rate"),
         "number",
-        "Minimum pass rate of all strict required scenarios together, 0 to 1. Set: a scenario "
-        "without an own min_pass_rate does not fail the gate alone. Unset: each must pass.",
+        "Minimum pass rate of all strict required scenarios together, 0 to 1. If set, a failing "
+        "scenario fails the gate only if it has its own min_pass_rate. If not set, every required "
+        "scenario must pass.",
     ),
     Option(
         "max-error-rate",
@@ -256,7 +257,7 @@ OPTIONS: tuple[Option, ...] = (
         "quarantine",
         ("quarantine_file",),
         "text",
-        "File of quarantined scenarios, in addition to those of the configuration file.",
+        "File of quarantined scenarios, in addition to the configuration file's.",
     ),
     Option(
         "comment",

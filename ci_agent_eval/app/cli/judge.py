@@ -44,7 +44,7 @@ Exit codes:
 @click.option(
     "--only-checks",
     is_flag=True,
-    help="Leave out the stored assertions; default: those of other names stay.",
+    help="Leave out the stored assertions; default: assertions of other names stay.",
 )
 @click.option(
     "--output",

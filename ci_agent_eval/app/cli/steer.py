@@ -255,7 +255,7 @@ def check_hooks(agent: str | None) -> int:
 @click.option(
     "--store",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File of sessions; default: that of the hook.",
+    help="File of sessions; default: the hook's.",
 )
 @add_format_option("text", "json")
 def show_stats(store: Path | None, format_: str) -> int:

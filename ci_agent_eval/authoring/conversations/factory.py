@@ -32,7 +32,7 @@ class AgentFactory:
     def from_callable(cls, where: str, given: object) -> AgentFactory:
         """Validate the factory of a test. Raises InputError for a value that is no factory."""
         if given is None:
-            raise InputError(f"{where}: give a factory as well, what makes the agent")
+            raise InputError(f"{where}: pass a factory: a function or class that creates the agent")
         if not callable(given) or (hasattr(given, "respond") and not isinstance(given, type)):
             raise InputError(
                 f"{where}: give a factory, a function or class that makes a new agent, "

@@ -223,7 +223,10 @@ def test_results_of_a_later_attempt_are_left_to_it(flow):
     flow.attempt = 2
     flow.unprivileged(SUITE.replace("PASSES", "True"))
     flow.attempt = 1
-    assert "it is of attempt 2 at the run" in flow.privileged().stderr
+    assert (
+        "the artifact is from attempt 2, but attempt 1 is being published"
+        in flow.privileged().stderr
+    )
     flow.assert_only_the_refusal_is_published()
 
 

@@ -8,7 +8,7 @@ from tests.plugin.conversations.rig import AGENTS
 def test_what_is_no_conversation_is_said_at_collection(write):
     cases = [
         ("@conversation\ndef test_x(agent): pass", "needs a name and a factory"),
-        ('@conversation("x")\ndef test_x(agent): pass', "give a factory as well"),
+        ('@conversation("x")\ndef test_x(agent): pass', "pass a factory: a function or class"),
         ('@conversation("x", Echo())\ndef test_x(agent): pass', "give a factory"),
         ('@conversation("x", 42)\ndef test_x(agent): pass', "not a int"),
         ('@conversation("x", lambda log, /: 1)\ndef test_x(agent): pass', "let them have names"),

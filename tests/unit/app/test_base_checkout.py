@@ -42,5 +42,5 @@ def test_programs_of_a_copied_environment_run_in_the_copy(tmp_path):
 
 
 def test_an_interpreter_in_no_environment_cannot_be_copied(tmp_path):
-    with pytest.raises(InputError, match="is in no virtual environment"):
+    with pytest.raises(InputError, match="is not in a virtual environment"):
         copy_environment(str(tmp_path / "bin/python"), tmp_path / "copy")

@@ -182,10 +182,10 @@ def test_modes_are_as_strict_as_their_names(reference, calls):
         ),
         (
             lambda: TrajectoryMatch([], "superset"),
-            "reference: it has no call, .* name at least one",
+            "reference has no tool calls, .* add one",
         ),
-        (lambda: TrajectoryMatch([], "in_order"), "reference: it has no call"),
-        (lambda: TrajectoryMatch(Trajectory(), "superset"), "reference: it has no call"),
+        (lambda: TrajectoryMatch([], "in_order"), "reference has no tool calls"),
+        (lambda: TrajectoryMatch(Trajectory(), "superset"), "reference has no tool calls"),
     ],
 )
 def test_what_means_nothing_is_refused(make, sentence):
