@@ -19,7 +19,7 @@ from ci_agent_eval.app.cli.settings_options import Decorator, add_steering_optio
 
 if TYPE_CHECKING:
     from ci_agent_eval.steering.policy.settings import SteeringSettings
-    from ci_agent_eval.steering.proxy.call_review import CallReview
+    from ci_agent_eval.steering.proxy.answer_reviewer import CallReview
     from ci_agent_eval.steering.proxy.server import ServeOptions
 
 EXIT_CODES = """\b
@@ -136,7 +136,7 @@ def _build_review(settings: SteeringSettings, store: Path | None) -> CallReview:
     import time
 
     from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, build_reactor
-    from ci_agent_eval.steering.proxy.call_review import CallReview
+    from ci_agent_eval.steering.proxy.answer_reviewer import CallReview
     from ci_agent_eval.steering.pytest_project import build_project_finder
     from ci_agent_eval.steering.store import SteeringStore
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
+from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.model_traffic.formats.json_values import (
     Json,
     get_object,
@@ -15,9 +18,9 @@ from ci_agent_eval.model_traffic.formats.json_values import (
 )
 from ci_agent_eval.model_traffic.forwarding.answer_sender import AnswerSender
 from ci_agent_eval.model_traffic.forwarding.upstream import ProviderError
+from ci_agent_eval.steering.policy.model import Allow, Decision, Steer, ToolCallRequest
+from ci_agent_eval.steering.policy.reactor import FULL_SUITE
 from ci_agent_eval.steering.proxy.api import Api, ClientCall, Joiner
-from ci_agent_eval.steering.proxy.call_review import CallReview
-from ci_agent_eval.steering.proxy.known_responses import KnownResponses
 from ci_agent_eval.steering.proxy.session_identity import SESSION_HEADER, identify_session
 from ci_agent_eval.steering.proxy.streamed_answer import StreamedAnswer
 
@@ -34,6 +37,10 @@ NOT_RUN = (
 )
 """The result of the other calls of an answer: the APIs require the results of all together."""
 
+MAX_RESPONSES = 4096
+"""Maximum number of responses that clients may continue by their ids."""
+
+_NAME_LENGTH = 64
 _MIB = 1024 * 1024
 _EVENT_STREAM = "text/event-stream"
 
@@ -49,6 +56,88 @@ class SizeLimits:
     """Larger requests to a reviewed API are refused."""
     response: int = 64 * _MIB
     """Larger answers pass without review."""
+
+
+class Reviewer(Protocol):
+    """The interface of the reactor."""
+
+    def review(self, call: ToolCallRequest, session: str | None, now: float) -> Decision:
+        """Decide whether a call may run; `now` is in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallReview:
+    """The review of calls, with its clock."""
+
+    build_reviewer: Callable[[], Reviewer]
+    """Returns the reviewer of one answer, in which an intent may occur several times."""
+    clock: Callable[[], float]
+
+    def list_messages(self, calls: Iterable[ClientCall], session: str | None) -> dict[str, str]:
+        """Return the results of the calls to hold, by their ids."""
+        reviewer = self.build_reviewer()
+        messages: dict[str, str] = {}
+        for call in calls:
+            if call.tool is None:
+                continue
+            request = ToolCallRequest(call.tool, call.arguments)
+            decision = self._decide(reviewer, request, session)
+            if isinstance(decision, Steer):
+                _log_held(decision, call.tool, session)
+                # Anthropic's API refuses empty texts.
+                is_empty = not decision.message.strip()
+                message = f"Held back: {decision.reason}" if is_empty else decision.message
+                messages[call.id] = message
+        return messages
+
+    def _decide(self, reviewer: Reviewer, call: ToolCallRequest, session: str | None) -> Decision:
+        try:
+            return reviewer.review(call, session, self.clock())
+        except Exception as error:  # noqa: BLE001 - an error of steering must not stop the agent
+            # Only log texts of own errors; others may contain the model's answer.
+            is_own = isinstance(error, AgentEvalError)
+            description = str(error) if is_own else f"unexpected {type(error).__name__}"
+            logger.warning("a call goes through unreviewed: %s", description)
+            return Allow("the review failed")
+
+
+def _log_held(decision: Steer, tool: str, session: str | None) -> None:
+    """Log a held call without its command, which may contain secrets."""
+    is_full_suite = decision.handler == FULL_SUITE
+    description = "full-suite pytest command" if is_full_suite else f"call ({decision.handler})"
+    name, session_prefix = tool[:_NAME_LENGTH], "unknown" if session is None else session[:8]
+    logger.info(
+        "Steering %s: held back a call of %r, session %s", description, name, session_prefix
+    )
+
+
+class KnownResponse(NamedTuple):
+    """The session of a response, and the id from which the provider continues it."""
+
+    session: str
+    last_id: str
+    """A stream has the id of the first answer; the provider continues from the last one."""
+
+
+@dataclass(slots=True)
+class KnownResponses:
+    """Remembers the responses that were used last."""
+
+    _known: OrderedDict[str, KnownResponse] = field(default_factory=OrderedDict)
+
+    def remember(self, response_id: str, session: str, last_id: str) -> None:
+        """Record a response, and forget the oldest one above the limit."""
+        self._known.pop(response_id, None)
+        self._known[response_id] = KnownResponse(session, last_id)
+        if len(self._known) > MAX_RESPONSES:
+            self._known.popitem(last=False)
+
+    def find(self, response_id: object) -> KnownResponse | None:
+        """Return a response and mark it as used; None if it is not known."""
+        if not isinstance(response_id, str) or response_id not in self._known:
+            return None
+        self._known.move_to_end(response_id)
+        return self._known[response_id]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ci_agent_eval.model_traffic.formats.error_answers import (
+    build_anthropic_error,
+    build_openai_error,
+)
+from ci_agent_eval.model_traffic.formats.json_values import render_compact_json
 from ci_agent_eval.model_traffic.forwarding import upstream as provider
 from ci_agent_eval.model_traffic.forwarding.answer_sender import AnswerSender, WatchedSend
 from ci_agent_eval.model_traffic.forwarding.client_request import (
@@ -24,12 +31,111 @@ from ci_agent_eval.model_traffic.forwarding.headers import (
     build_upstream_headers,
     get_header,
 )
-from ci_agent_eval.steering.proxy import errors
 from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer
-from ci_agent_eval.steering.proxy.apis import APIS, ApiName, find_api
-from ci_agent_eval.steering.proxy.errors import ErrorResponse
+from ci_agent_eval.steering.proxy.api import Api
+from ci_agent_eval.steering.proxy.chat import ChatApi
+from ci_agent_eval.steering.proxy.messages import MessagesApi
+from ci_agent_eval.steering.proxy.responses import ResponsesApi
 
 logger = logging.getLogger(__name__)
+
+ApiName = Literal["chat", "responses", "messages"]
+
+APIS: Mapping[ApiName, Api] = {
+    "chat": ChatApi(),
+    "responses": ResponsesApi(),
+    "messages": MessagesApi(),
+}
+
+# Gateways add prefixes to the paths of the APIs. `/threads/ID/messages` of OpenAI's Assistants
+# is not Anthropic's `/v1/messages`.
+_PATHS: Mapping[ApiName, re.Pattern[str]] = {
+    "chat": re.compile(r"/chat/completions/?$"),
+    "responses": re.compile(r"/responses/?$"),
+    "messages": re.compile(r"/v1/messages/?$"),
+}
+
+
+def find_api(method: str, path: str) -> ApiName | None:
+    """Return the API of a request with reviewed answers; None for other requests."""
+    if method != "POST":
+        return None
+    return next((api for api, pattern in _PATHS.items() if pattern.search(path)), None)
+
+
+_ANTHROPIC = {413: "request_too_large", 504: "timeout_error"}
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorResponse:
+    """An error response of the proxy itself."""
+
+    status: int
+    code: str
+    message: str
+
+    def body(self, *, is_anthropic: bool) -> bytes:
+        """Return the JSON error body of Anthropic's or OpenAI's API."""
+        is_clients = self.status < 500
+        if is_anthropic:
+            default = "invalid_request_error" if is_clients else "api_error"
+            kind = _ANTHROPIC.get(self.status, default)
+            return render_compact_json(build_anthropic_error(self.message, kind))
+        kind = "invalid_request_error" if is_clients else "server_error"
+        return render_compact_json(build_openai_error(self.message, kind, self.code))
+
+
+NO_WEBSOCKETS = ErrorResponse(
+    # Codex falls back to HTTP at once only on this status.
+    426,
+    "websocket_unsupported",
+    "This proxy carries no WebSockets. Use the API over HTTP, where answers can be streamed, "
+    "or go to the provider directly.",
+)
+
+NO_FORWARDING = ErrorResponse(
+    400,
+    "not_a_path",
+    "This proxy stands for one provider and forwards to no other. Give clients its address as "
+    "the API's base URL, not as an HTTP proxy.",
+)
+
+
+def _build_internal_error(error: Exception) -> ErrorResponse:
+    """Build the response for a bug, without the error's text, which may contain the request."""
+    return ErrorResponse(
+        500,
+        "proxy_error",
+        f"This proxy failed on the request (unexpected {type(error).__name__}). This is a bug; "
+        "go to the provider directly.",
+    )
+
+
+def _build_size_error(limit: int) -> ErrorResponse:
+    """Build the response for a request above `limit` bytes."""
+    return ErrorResponse(
+        413,
+        "request_too_large",
+        f"The request is larger than the {limit} bytes this proxy takes. Send less, or start "
+        "`agent-eval steer proxy` with a larger --max-request-bytes.",
+    )
+
+
+def _build_upstream_error(origin: str, error: provider.ProviderError) -> ErrorResponse:
+    """Build the response for a missing or incomplete answer of the provider at `origin`."""
+    if isinstance(error, provider.ProviderTimeout):
+        return ErrorResponse(
+            504,
+            "upstream_timeout",
+            f"{origin} did not answer this proxy in time ({type(error).__name__}). Try again, "
+            "or start `agent-eval steer proxy` with a larger --timeout.",
+        )
+    return ErrorResponse(
+        502,
+        "upstream_unreachable",
+        f"This proxy got no whole answer from {origin} ({type(error).__name__}). Look at its "
+        "--upstream, and whether the provider is up.",
+    )
 
 
 @dataclass(slots=True)
@@ -73,11 +179,11 @@ class SteeringProxy:
         except ClientDisconnected:
             return None
         except BodyTooLarge:
-            return errors.build_size_error(self.answer_reviewer.limits.request)
+            return _build_size_error(self.answer_reviewer.limits.request)
         except provider.ProviderError as error:
-            return errors.build_upstream_error(self.upstream.origin, error)
+            return _build_upstream_error(self.upstream.origin, error)
         except Exception as error:  # noqa: BLE001 - a traceback would contain the request
-            return errors.build_internal_error(error)
+            return _build_internal_error(error)
         return None
 
     async def _pass_through(self, proxied: _ProxiedRequest) -> None:
@@ -140,9 +246,9 @@ class SteeringProxy:
 
 def _find_refusal(request: ClientRequest) -> ErrorResponse | None:
     if get_header(request.headers, b"upgrade").lower() == "websocket":
-        return errors.NO_WEBSOCKETS
+        return NO_WEBSOCKETS
     if not request.raw_path.startswith(b"/") and request.raw_path != b"*":
-        return errors.NO_FORWARDING
+        return NO_FORWARDING
     return None
 
 

@@ -16,9 +16,8 @@ from ci_agent_eval.model_traffic.forwarding.listener import (
 from ci_agent_eval.model_traffic.forwarding.upstream import open_client, parse_upstream
 from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, build_reactor
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, SteeringSettings
-from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
+from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, CallReview, SizeLimits
 from ci_agent_eval.steering.proxy.app import SteeringProxy
-from ci_agent_eval.steering.proxy.call_review import CallReview
 from ci_agent_eval.steering.proxy.server import ProxyServer
 from ci_agent_eval.steering.store import SteeringStore
 

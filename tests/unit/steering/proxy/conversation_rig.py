@@ -17,10 +17,9 @@ import httpx2
 from ci_agent_eval.model_traffic.formats.sse import parse_data
 from ci_agent_eval.model_traffic.forwarding.upstream import Upstream
 from ci_agent_eval.steering.policy.model import Allow, Steer
-from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
-from ci_agent_eval.steering.proxy.apis import APIS as READERS
+from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, CallReview, SizeLimits
+from ci_agent_eval.steering.proxy.app import APIS as READERS
 from ci_agent_eval.steering.proxy.app import SteeringProxy
-from ci_agent_eval.steering.proxy.call_review import CallReview
 from tests import llm_wire as wire
 from tests.model_server import streams
 

@@ -11,9 +11,9 @@ from ci_agent_eval.model_traffic.forwarding.headers import (
 from ci_agent_eval.model_traffic.forwarding.upstream import parse_upstream
 from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, build_reactor
 from ci_agent_eval.steering.policy.settings import SteeringSettings
-from ci_agent_eval.steering.proxy import known_responses
+from ci_agent_eval.steering.proxy import answer_reviewer
+from ci_agent_eval.steering.proxy.answer_reviewer import CallReview
 from ci_agent_eval.steering.proxy.api import ClientCall
-from ci_agent_eval.steering.proxy.call_review import CallReview
 from ci_agent_eval.steering.proxy.server import get_host_warning
 from ci_agent_eval.steering.store import SteeringStore
 from tests.tables import each_row
@@ -34,8 +34,8 @@ def test_a_connection_header_cannot_take_the_length_away():
 
 
 def test_the_response_that_was_used_least_lately_is_forgotten(monkeypatch):
-    monkeypatch.setattr(known_responses, "MAX_RESPONSES", 2)
-    known = known_responses.KnownResponses()
+    monkeypatch.setattr(answer_reviewer, "MAX_RESPONSES", 2)
+    known = answer_reviewer.KnownResponses()
     for name in "ab":
         known.remember(name, "s", name)
     assert known.find("a") == ("s", "a")

@@ -6,7 +6,7 @@ import json
 
 from ci_agent_eval.model_traffic.formats.sse import parse_data
 from ci_agent_eval.steering.proxy.answer_reviewer import NOT_RUN
-from ci_agent_eval.steering.proxy.apis import APIS, find_api
+from ci_agent_eval.steering.proxy.app import APIS, find_api
 from ci_agent_eval.steering.proxy.streamed_answer import StreamedAnswer
 from tests import llm_wire as wire
 from tests.tables import each_row
