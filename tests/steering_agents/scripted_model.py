@@ -24,12 +24,14 @@ SHELL_TOOLS = (
 
 
 class ScriptedModel(ModelServer):
-    """`tool_results` are the texts that the agent returned for the commands so far, in order."""
+    """`tool_results` are the texts that the model got for its commands so far, in order."""
 
     def __init__(self, turns: Sequence[Sequence[str]]) -> None:
         super().__init__([])
         self.tool_results: Sequence[str] = ()
         self._turns = turns
+        self._held: Sequence[str] = ()
+        """Results that the agent's history lacks: a proxy returned them in its place."""
 
     def app(self) -> Starlette:
         """Also refuse WebSockets, in the way in which Codex falls back to HTTP at once."""
@@ -45,6 +47,9 @@ class ScriptedModel(ModelServer):
         if found is None:  # a request beside the conversation, such as one for a title
             return Step(text=FINAL_TEXT)
         results = [text_of(one) for one in messages if one["role"] == "tool"]
+        if results and self.tool_results and results[0] != self.tool_results[0]:
+            self._held = self._held or self.tool_results
+            results = [*self._held, *results]
         if len(results) >= len(self.tool_results):
             self.tool_results = results
         at = 0
