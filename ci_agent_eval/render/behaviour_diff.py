@@ -138,7 +138,7 @@ def list_diff_lines(pair: BehaviourPair, *, only_calls: bool = False) -> list[st
 def list_changed_answer(pair: BehaviourPair) -> list[str]:
     """Return the first line of each side's answer from where they differ; empty: they do not."""
     lines = list(_list_answer_lines(pair))
-    starts = (mark for mark in (_BEFORE, _NOW) if pair.before is not None or mark == _NOW)
+    starts = (_SAME,) if pair.before is None else (_BEFORE, _NOW)
     return [next(one for one in lines if one.startswith(mark)) for mark in starts if lines]
 
 
@@ -168,8 +168,8 @@ def _list_call_lines(pair: BehaviourPair) -> Iterator[str]:
     before, now = pair.before, pair.now
     if before is None:
         if now.calls:
-            yield "@@ tool calls: now (+) @@"
-            yield from _prefix(_NOW, _wrap_calls(now))
+            yield "@@ tool calls @@"
+            yield from _prefix(_SAME, _wrap_calls(now))
     elif (before.calls, before.more_calls) != (now.calls, now.more_calls):
         yield f"@@ tool calls: {_BOTH} @@"
         yield from _prefix(_BEFORE, _wrap_calls(before))
@@ -179,8 +179,8 @@ def _list_call_lines(pair: BehaviourPair) -> Iterator[str]:
 def _list_answer_lines(pair: BehaviourPair) -> Iterator[str]:
     before, now = pair.before, pair.now
     if before is None:
-        yield "@@ answer: now (+) @@"
-        yield from _prefix(_NOW, _wrap_text(now.answer, ANSWER_LINES, _NO_ANSWER))
+        yield "@@ answer @@"
+        yield from _prefix(_SAME, _wrap_text(now.answer, ANSWER_LINES, _NO_ANSWER))
     elif before.answer != now.answer:
         yield f"@@ answer: {_BOTH} @@"
         yield from _prefix(_BEFORE, _wrap_text(before.answer, ANSWER_LINES, _NO_ANSWER))

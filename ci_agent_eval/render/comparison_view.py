@@ -195,8 +195,8 @@ def describe_method(found: Comparison) -> str:
         f"Baseline of {runs}{copies}; its figures and the changes are means "
         f"over the {both} compared, each counted once, changes with their 95 % "
         f"interval; typical turn latency: geometric mean; total cost: its latest run. "
-        f"Pass rates: half of the level of {level} for {tested} with failures enough to show a "
-        f"drop (p adjusted by Benjamini-Hochberg), half for the suite as a whole."
+        f"Pass rates: an unchanged suite shows a certain drop in at most {level} of its runs; "
+        f"{tested} failed often enough for one (p adjusted by Benjamini-Hochberg)."
     )
     return " ".join([text, *(_describe_suite_test(change) for change in found.suite)])
 

@@ -84,7 +84,7 @@ def init(*, no_baseline: bool, forks: bool, shards: int, no_docker: bool) -> int
 def _describe_next_steps(repository: ProjectRepository, keys: Sequence[str]) -> None:
     here = repository.test_folder.removeprefix(repository.prefix)
     steps = [f"set {key} here, and as a secret of the repository" for key in keys]
-    steps.append(f"run the suite: agent-eval run {here}")
+    steps.append(f"run the suite: agent-eval run {here} (or: python -m pytest {here})")
     if repository.agent is None:
         steps.append(f"put your agent in the place of `answer` in {here}/")
     steps += [

@@ -49,10 +49,12 @@ def build_adapter(agent: object) -> AgentAdapter:
         return agent  # type: ignore[return-value]
     if callable(agent):
         return FunctionAgent(agent)
+    kind, labels = type(agent), ", ".join(one.label for one in FRAMEWORKS)
     raise InputError(
-        f"{type(agent).__name__} is no agent; give an Agent, an agent of a framework "
-        f"({', '.join(framework.label for framework in FRAMEWORKS)}), a function of the message, "
-        "an HTTPAgent, a CommandAgent, or anything with label, model and answer"
+        f"{kind.__module__}.{kind.__qualname__} is not an agent that aitest_run knows; give an "
+        f"Agent, an agent of a framework ({labels}), an "
+        "HTTPAgent, a CommandAgent, anything with label, model and answer, or a function of the "
+        "message that runs it: `async def answer(message): return str(await agent.run(message))`"
     )
 
 
