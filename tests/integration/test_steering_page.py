@@ -12,8 +12,7 @@ from ci_agent_eval.steering.policy.command_extraction import PYTEST_TOOLS, SHELL
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
 from ci_agent_eval.steering.policy.detection import detect_in_text
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, GeneralRule, SteeringSettings
-from ci_agent_eval.steering.settings_keys import KEYS
-from ci_agent_eval.steering.settings_loader import parse_steering_settings
+from ci_agent_eval.steering.settings_loader import KEYS, parse_steering_settings
 from tests.processes import run_agent_eval, run_python
 from tests.tables import each_row
 from tests.unit.steering.policy.test_cases import answer

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ci_agent_eval.steering.policy.command_walk import judge_commands
-from ci_agent_eval.steering.policy.full_run_aliases import classify_alias
 from ci_agent_eval.steering.policy.mentions import may_run_tests, remove_quoting
 from ci_agent_eval.steering.policy.model import DetectionResult, Rules, RunIntent, Shell
 from ci_agent_eval.steering.policy.pytest_arguments import (
@@ -15,7 +14,7 @@ from ci_agent_eval.steering.policy.pytest_arguments import (
     classify_pytest_arguments,
     normalize_path,
 )
-from ci_agent_eval.steering.policy.runner_commands import classify_runner_command
+from ci_agent_eval.steering.policy.runner_commands import classify_alias, classify_runner_command
 from ci_agent_eval.steering.policy.words import (
     ReadingLimits,
     ShellCommand,

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ci_agent_eval.steering.policy.runner_program import RunnerProgram
+from ci_agent_eval.steering.policy.model import RunnerProgram
 
 RUNNER_NAMES = ("cargo", "go", "mvn", "npm", "tox")
 """The runners that the settings can switch on; each has a file `NAME.toml`."""

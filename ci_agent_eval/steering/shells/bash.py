@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ci_agent_eval.steering.policy.words import ShellCommand, ShellScope, Word
+from ci_agent_eval.steering.policy.words import ShellCommand, ShellScope, Word, get_program_name
 from ci_agent_eval.steering.shells.bash_words import WordExpander, decode_node
-from ci_agent_eval.steering.shells.command_output import predict_output
-from ci_agent_eval.steering.shells.grammar import parse_tree
-from ci_agent_eval.steering.shells.grammar_encoding import decode_from_grammar, encode_for_grammar
+from ci_agent_eval.steering.shells.grammar import (
+    decode_from_grammar,
+    encode_for_grammar,
+    parse_tree,
+)
 from ci_agent_eval.steering.shells.heredocs import extract_heredocs
 
 _GRAMMAR = "tree_sitter_bash"
@@ -22,6 +24,7 @@ _MAX_SUBSTITUTION_DEPTH = 4
 """Maximum depth of nested substitutions with predicted output."""
 _TIME_KEYWORD = re.compile(r"(?:(?<=[;&|({\n])|\A)([ \t]*)time[ \t]+(?:-p[ \t]+)?(?=[({!])")
 """`time` before a compound command, which the grammar does not support."""
+_ESCAPES = (("\\n", "\n"), ("\\t", "\t"), ('\\"', '"'), ("\\\\", "\\"), ("%%", "%"))
 _SKIPPED_NODES = frozenset({"comment", "word", "heredoc_start", "heredoc_end", "regex"})
 
 
@@ -217,7 +220,7 @@ class _BashWalker:
                 continue
             if redirect.children[0].type in {">", ">>", ">|"}:
                 command = self._read_command(visit, self._create_expander())
-                output = predict_output(command, self.scope.files)
+                output = _predict_output(command, self.scope.files)
                 if output is not None:
                     path = self._create_expander().expand_one(target).text
                     self.scope.record_file(path, output)
@@ -241,7 +244,7 @@ class _BashWalker:
         if node.type != "command":
             return None
         command = self._read_command(_NodeVisit(node, stdin), self._create_expander())
-        return predict_output(command, self.scope.files)
+        return _predict_output(command, self.scope.files)
 
     def _find_heredoc_text(self, node: Node, stdin: str | None) -> str | None:
         """Return the text of a here-document, which replaces other input."""
@@ -317,3 +320,49 @@ def _read_extra_words(node: Node, expander: WordExpander) -> list[Word]:
     if destinations:
         expander.expand_one(destinations[0])  # records its substitutions
     return [word for each in destinations[1:] for word in expander.expand(each)]
+
+
+def _predict_output(command: ShellCommand, files: Mapping[str, str]) -> str | None:
+    """Return the output of a command; None if it is not predictable."""
+    name = get_program_name(command.words[0]) if command.words else ""
+    words = command.words[1:]
+    texts = [word.text for word in words]
+    arguments = [text for text in texts if not text.startswith("-")]
+    output: str | None = None
+    match name:
+        case "echo" | "write-output":
+            output = _print_texts(texts)
+        case "printf" if words and all(word.known for word in words):
+            output = _format_texts(*texts)
+        case "cat" if arguments:
+            parts = [files.get(each.removeprefix("./")) for each in arguments]
+            output = None if None in parts else "".join(filter(None, parts))
+        case "cat" | "tee":
+            output = command.stdin
+        case "which" | "type" | "command" if arguments:
+            output = arguments[0] if name != "command" or texts[0] in {"-v", "-V"} else None
+        case "git" if "--show-toplevel" in texts:
+            output = "."  # for a suite the root of the repository is `.` or a parent folder
+        case "pwd":
+            output = "."
+    return output
+
+
+def _print_texts(texts: list[str]) -> str:
+    escapes = False
+    while texts and texts[0] in {"-n", "-e", "-E", "-ne", "-en"}:
+        escapes |= "e" in texts.pop(0)
+    return _unescape_text(" ".join(texts)) if escapes else " ".join(texts)
+
+
+def _format_texts(template: str, *values: str) -> str:
+    if "%" not in template.replace("%%", ""):
+        return _unescape_text(template)
+    end = "\n" if template.endswith("\\n") else " "
+    return end.join(_unescape_text(value) if "%b" in template else value for value in values)
+
+
+def _unescape_text(text: str) -> str:
+    for escape, character in _ESCAPES:
+        text = text.replace(escape, character)
+    return text

@@ -9,7 +9,7 @@ from itertools import islice, product
 from tree_sitter import Node
 
 from ci_agent_eval.steering.policy.words import ShellScope, Word
-from ci_agent_eval.steering.shells.grammar_encoding import decode_from_grammar
+from ci_agent_eval.steering.shells.grammar import decode_from_grammar
 
 OutputPredictor = Callable[[Node], str | None]
 """Returns the output of a substitution's command; None if it is not predictable."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.steering.policy.detection import detect_in_text
-from ci_agent_eval.steering.shells.grammar_encoding import decode_from_grammar, encode_for_grammar
+from ci_agent_eval.steering.shells.grammar import decode_from_grammar, encode_for_grammar
 from tests.processes import run_python
 
 

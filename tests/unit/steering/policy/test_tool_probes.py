@@ -12,10 +12,10 @@ from pathlib import Path
 from ci_agent_eval.steering.policy.command_extraction import (
     detect_full_suite,
     extract_commands,
+    infer_shell,
 )
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS, find_danger
 from ci_agent_eval.steering.policy.model import Rules, RunIntent, ToolCallRequest
-from ci_agent_eval.steering.policy.shell_inference import infer_shell
 from tests.tables import each_row, read_rows
 from tests.unit.steering.policy.test_cases import cases
 
