@@ -19,16 +19,12 @@ LINT_STAMP := $(VENV)/.stamp-lint-$(call content,requirements/dev.txt requiremen
 LOCK_STAMP := $(VENV)/.stamp-lock-$(call content,requirements/lock.txt)
 # $(call compat,NAME): the stamp of the environment that requirements/compat-NAME.txt describes.
 compat = $(VENV)-compat-$(1)/.stamp-$(call content,requirements/compat-$(1).txt pyproject.toml)
-# $(call bench,NAME): the stamp of the environment of peers that requirements/bench-NAME.txt describes.
-bench = $(VENV)-bench-$(1)/.stamp-$(call content,requirements/bench-$(1).txt)
 # Tests of the plugin that need nothing but pytest, xdist and pytest-timeout, for their oldest and newest.
 ON_EVERY_PYTEST := \
 	concurrency/same concurrency/timeouts conversations/factories conversations/not_awaited \
 	conversations/replaced conversations/told evaluations/fixtures budgets check conversation \
 	evaluation_forms fixture foreign_repeats forgotten frames junit option_episode_again \
 	option_eval outcomes subtests terminal unrelated watched_states
-BENCHES := pytest inspect deepeval junit
-BENCH_NODE := benchmarks/peers/node
 FRAMEWORK_NODE := tests/frameworks/node
 STEERING_NODE := tests/steering_agents/node
 # $(call framework,NAME): the stamp of the environment that requirements/frameworks-NAME.txt describes.
@@ -104,21 +100,8 @@ coverage: $(STAMP) ## Say which lines and branches no test reaches
 	@$(BIN)/coverage report
 
 .PHONY: bench
-bench: $(STAMP) $(call framework,openai-agents) ## Measure what the pages in benchmarks/ record
-	@$(BIN)/python benchmarks/measure.py $(ARGS)
-	@$(BIN)/python benchmarks/comparison.py
-	@$(BIN)/python benchmarks/engine.py
-	@$(BIN)/python benchmarks/model_traffic.py
-	@$(BIN)/python benchmarks/frameworks.py
-	@$(BIN)/python benchmarks/gateway.py
-	@$(BIN)/python benchmarks/replay.py
-	@$(BIN)/python benchmarks/steering.py
-	@$(BIN)/python benchmarks/steering_hook.py
-	@$(MAKE) --no-print-directory bench-peers
-
-.PHONY: bench-peers
-bench-peers: $(STAMP) $(foreach name,$(BENCHES),$(call bench,$(name))) $(BENCH_NODE)/node_modules/.package-lock.json
-	@$(BIN)/python -m benchmarks.peers $(ARGS)
+bench: $(STAMP) ## Measure what benchmarks/README.md records (ARGS="start junit" narrows)
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 .PHONY: architecture
 architecture: ## Write the generated parts of docs/architecture.md anew
@@ -192,8 +175,6 @@ lock: $(LOCK_STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that
 	$(call compile,lock,--group lock)
 	$(call compile,compat-newest,--group compat-newest -c requirements/dev.txt)
 	$(call compile,compat-oldest,--group compat-oldest --resolution lowest-direct)
-	$(call compile,bench-pytest,requirements/bench-pytest.in -c requirements/dev.txt)
-	$(foreach name,$(filter-out pytest,$(BENCHES)),$(call compile,bench-$(name),requirements/bench-$(name).in -c requirements/bench-pytest.txt) && ) true
 	$(foreach name,$(FRAMEWORKS),$(call compile,frameworks-$(name),pyproject.toml --extra pytest --extra traffic requirements/frameworks-common.in requirements/frameworks-$(name).in) && ) true
 
 # $(call compile,NAME,SOURCES): one lock, with hashes and without the name of any index. All but
@@ -205,7 +186,7 @@ compile = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 
 .PHONY: clean
 clean: ## Remove all that make made
-	rm -rf $(VENV) $(VENV)-demo $(VENV)-compat-* $(VENV)-bench-* $(VENV)-frameworks-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/*/node_modules $(BENCH_NODE)/node_modules $(FRAMEWORK_NODE)/node_modules $(STEERING_NODE)/node_modules
+	rm -rf $(VENV) $(VENV)-demo $(VENV)-compat-* $(VENV)-frameworks-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/*/node_modules $(FRAMEWORK_NODE)/node_modules $(STEERING_NODE)/node_modules
 	find ci_agent_eval tests examples scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): requirements/dev.txt
@@ -246,19 +227,6 @@ endef
 $(foreach name,$(FRAMEWORKS),$(eval $(call framework_rule,$(name))))
 
 $(call framework,node): $(FRAMEWORK_NODE)/node_modules/.package-lock.json
-
-# One rule for each environment of peers; they do without this package.
-define bench_rule
-$(call bench,$(1)): requirements/bench-$(1).txt
-	$$(call bare_venv,$$(@D),$$<)
-	@rm -f $$(@D)/.stamp-*
-	@touch $$@
-
-endef
-$(foreach name,$(BENCHES),$(eval $(call bench_rule,$(name))))
-
-$(BENCH_NODE)/node_modules/.package-lock.json: $(BENCH_NODE)/package-lock.json
-	$(call npm_ci,$(BENCH_NODE) --omit=optional)
 
 # With its optional packages: Codex is one for each platform.
 $(FRAMEWORK_NODE)/node_modules/.package-lock.json: $(FRAMEWORK_NODE)/package-lock.json

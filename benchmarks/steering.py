@@ -1,169 +1,100 @@
-"""`make bench`, fourth part: measure how fast steering decides, and write STEERING.md.
+"""Steering: decisions a second, hostile commands, and what a coding agent waits for its hook.
 
-The commands are those of tests/unit/steering/policy/cases, each of a different shape; no answer
-is kept between rounds, and imports and a warm-up are not counted. All on one core. The section
-"Accuracy" stays as it is: steering_accuracy.py prints its counts from a file of labelled commands.
+The commands are those of tests/unit/steering/policy/cases; no answer is stored between rounds.
 """
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from time import perf_counter, process_time
+from typing import NamedTuple
 
-from measure import ROOT, machine
-
-sys.path.insert(0, str(ROOT))
-
+from benchmarks.processes import ENVIRON, Row
 from ci_agent_eval.steering.policy.detection import MAX_TEXT_CHARACTERS, detect_in_text
-from ci_agent_eval.steering.policy.model import Shell
 from tests.unit.steering.policy.test_cases import cases
 
-ROUNDS = 9
-TARGET = 5_000
-"""Decisions a second."""
-MOST_SECONDS = 0.2
-"""For a command of 1 MB, whatever is in it."""
-MEGABYTE = 1_000_000
-PAGE = ROOT / "benchmarks/STEERING.md"
-
-Command = tuple[str, Shell]
-
-
-def commands() -> list[Command]:
-    """Return the commands of the cases, with their shells."""
-    return [(case.command, case.shell) for case in cases()]
+ROUNDS, HOOK_RUNS = 9, 40
+HOSTILE = (")", "A=(", "a|", '"$(', "X=$X$X;")
+HOOK = [str(Path(sys.executable).with_name("agent-eval")), "steer", "hook"]
+HOOK_OPTIONS = ["--enable-pytest-full-suite-steering"]
+EVENTS = (
+    ("a tool that runs no commands", "Read", "", "; target at most 2 ×"),
+    ("a command without a runner", "Bash", "git status", "; target at most 2 ×"),
+    ("a targeted run", "Bash", "cd app && pytest -q tests/test_a.py | tail -20", ""),
+    ("a full run, held back", "Bash", "cd app && timeout 600 pytest -q", "; target under 150 ms"),
+)
 
 
-def rate(texts: list[Command]) -> float:
-    """Return decisions a second: the median of some rounds, by the processor's time."""
+def measure() -> Iterator[Row]:
+    """Measure the decisions, then the hook."""
+    commands = [(case.command, case.shell) for case in cases()]
     rounds = []
     for _ in range(ROUNDS + 1):
         started = process_time()
-        for text, shell in texts:
+        for text, shell in commands:
             detect_in_text(text, shell=shell)
-        rounds.append(len(texts) / (process_time() - started))
-    return statistics.median(rounds[1:])
+        rounds.append((process_time() - started) / len(commands))
+    each = statistics.median(rounds[1:])
+    yield Row(
+        "steering: a decision, mean of all cases",
+        f"{each * 1e6:.0f} µs",
+        f"{len(commands):,} commands; target under 200 µs",
+    )
+    worst = max(
+        _time_longest("pytest;" + unit * (MAX_TEXT_CHARACTERS // len(unit) - 10))
+        for unit in HOSTILE
+    )
+    yield Row("steering: 65 kB of hostile text", f"{worst * 1000:.0f} ms", "target under 200 ms")
+    yield from _measure_hook()
 
 
-def rate_rows() -> Iterator[str]:
-    """Render a row for all cases, for each shell, and for a few kinds of command."""
-    every = commands()
-    groups: dict[str, list[Command]] = {"all cases": every}
-    for shell in ("bash", "powershell", "cmd"):
-        groups[f"cases of {shell}"] = [each for each in every if each[1] == shell]
-    groups["`ls -la src && git status`"] = [("ls -la src && git status", "bash")] * 500
-    groups["`pytest -q`"] = [("pytest -q", "bash")] * 500
-    chain = "cd app && A=1 timeout 60 uv run pytest -xq tests/test_a.py 2>&1 | tail -5 || true"
-    groups[f"`{chain.replace('|', chr(92) + '|')}`"] = [(chain, "bash")] * 500
-    for name, texts in groups.items():
-        figure = rate(texts)
-        assert name != "all cases" or figure >= TARGET, f"{figure:.0f} decisions a second"
-        remark = f"target at least {TARGET:,}" if name == "all cases" else ""
-        yield f"| {name} | {len(set(texts)):,} | {figure:,.0f} | {1e6 / figure:.0f} µs | {remark} |"
-
-
-def texts_of(size: int) -> dict[str, str]:
-    """Return long commands: what agents send, and what is made to be slow."""
-    line = "x = compute(1, 'two', [3])  # a line of a file\n"
-    units = {"`)`": ")", "`A=(`": "A=(", "`a\\|`": "a|", '`"$(`': '"$(', "`X=$X$X;`": "X=$X$X;"}
-    written = line * (size // len(line) - 2)
-    return {
-        "a here-document, then `pytest`": f"cat > a.py <<'EOF'\n{written}EOF\npytest",
-        "`pytest tests/a.py;` again and again": "pytest tests/a.py;" * (size // 18),
-        **{
-            f"hostile: {name} again and again": "pytest;" + unit * (size // len(unit))
-            for name, unit in units.items()
-        },
-    }
-
-
-def seconds(text: str) -> float:
-    """Return the longest of a few decisions."""
-    longest = 0.0
+def _time_longest(text: str) -> float:
+    times = []
     for _ in range(3):
         started = perf_counter()
         detect_in_text(text)
-        longest = max(longest, perf_counter() - started)
-    return longest
-
-
-def size_rows() -> Iterator[str]:
-    """Render a row for each long command."""
-    for size in (MAX_TEXT_CHARACTERS - 100, MEGABYTE):
-        for name, text in texts_of(size).items():
-            figure = seconds(text)
-            assert size < MEGABYTE or figure < MOST_SECONDS, f"{name}: {figure:.2f} s"
-            answer = detect_in_text(text)
-            said = "full run" if answer.full_suite else "let through"
-            yield f"| {name} | {len(text) / 1000:,.0f} kB | {figure * 1000:.1f} ms | {said} |"
-
-
-def import_seconds() -> float:
-    """Return what importing the detection and reading a first command adds to Python's start."""
-    code = (
-        "from ci_agent_eval.steering.policy.detection import detect_in_text\n"
-        "detect_in_text('cd x && pytest')"
-    )
-    return _process(code) - _process("")
-
-
-def _process(code: str) -> float:
-    times = []
-    for _ in range(ROUNDS):
-        started = perf_counter()
-        subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
         times.append(perf_counter() - started)
-    return statistics.median(times)
+    return max(times)
 
 
-def accuracy_section() -> str:
-    """Return the section "Accuracy" of the present page, the last one."""
-    return PAGE.read_text().partition("\n## Accuracy\n")[2]
+class Spent(NamedTuple):
+    """Milliseconds of a process."""
+
+    wall: float
+    processor: float
 
 
-def page() -> str:
-    """Render the page that records the figures."""
-    return "\n".join(
-        [
-            "# Benchmark results: steering",
-            "",
-            f"Measured by `make bench` on: {machine()}.",
-            f"One core; medians of {ROUNDS} rounds by the processor's time, imports and a warm-up",
-            "not counted; nothing is kept between decisions.",
-            f"Importing it and reading a first command adds {import_seconds() * 1000:.0f} ms to",
-            "Python's start.",
-            "",
-            "## Decisions",
-            "",
-            "| commands | different ones | decisions a second | each | remark |",
-            "|---|---:|---:|---:|---|",
-            *rate_rows(),
-            "",
-            "## Long commands",
-            "",
-            f"A text with more than {MAX_TEXT_CHARACTERS:,} characters beside its here-documents",
-            "is let through unread, and so is a text that the grammar takes long for. Target: 1 MB",
-            f"under {MOST_SECONDS:g} s. The longest of three.",
-            "",
-            "| command | size | time | answer |",
-            "|---|---:|---:|---|",
-            *size_rows(),
-            "",
-            "## Accuracy",
-            accuracy_section(),
-        ]
-    )
+def _measure_hook() -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for remark, tool, command, target in EVENTS:
+            pairs = []
+            for number in range(HOOK_RUNS):
+                event = {
+                    "hook_event_name": "PreToolUse",
+                    "session_id": f"{remark} {number}",
+                    "tool_name": tool,
+                    "tool_input": {"command": command},
+                }
+                words = [*HOOK, *HOOK_OPTIONS, "--store", str(folder / "sessions")]
+                python = _spend([sys.executable, "-c", "pass"], folder, b"")
+                pairs.append((python, _spend(words, folder, json.dumps(event).encode())))
+            wall = statistics.median(hook.wall for _, hook in pairs)
+            times = statistics.median(hook.processor / python.processor for python, hook in pairs)
+            ratio = f"{times:.1f} × the processor time of Python's start{target}"
+            yield Row(f"steering hook: {remark}", f"{wall:.0f} ms", ratio)
 
 
-def main() -> None:
-    """Measure, print and record."""
-    text = page()
-    print(text)
-    PAGE.write_text(text)
-
-
-if __name__ == "__main__":
-    main()
+def _spend(command: list[str], folder: Path, event: bytes) -> Spent:
+    before, started = getrusage(RUSAGE_CHILDREN), perf_counter()
+    subprocess.run(command, input=event, cwd=folder, env=ENVIRON, capture_output=True, check=True)
+    after, elapsed = getrusage(RUSAGE_CHILDREN), perf_counter() - started
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Spent(elapsed * 1000, used * 1000)

@@ -1,6 +1,6 @@
-"""Count the errors of steering in labelled commands, for the section "Accuracy" of STEERING.md.
+"""Count the errors of steering in labelled commands, for the section in README.md.
 
-    python benchmarks/steering_accuracy.py LABELS [--wrong] [--tool TOOL] [--config FILE]
+    python -m benchmarks.steering_accuracy LABELS [--wrong] [--tool TOOL] [--config FILE]
 
 LABELS has a JSON object in each line: `command`; `shell` (bash, powershell or cmd); `source`, the
 kind of text that the command is from; `repository`; `runner`, such as pytest; and `label`: `full`,
@@ -12,12 +12,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ci_agent_eval.steering.policy.command_extraction import detect_full_suite
 from ci_agent_eval.steering.policy.detection import detect_in_text

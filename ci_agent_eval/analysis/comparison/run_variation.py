@@ -73,7 +73,7 @@ def estimate_run_correlation(scenarios: Sequence[ScenarioCounts]) -> float:
 
     The analysis of variance estimator (R. A. Fisher, "Statistical Methods for Research Workers"
     (1934), section 40), shrunk to the assumed one, and raised by its uncertainty: few runs may by
-    chance have been alike. The constants were chosen by simulation, see benchmarks/COMPARISON.md.
+    chance have been alike. The constants were chosen by simulation, see benchmarks/README.md.
     """
     repeated = [s for s in scenarios if len(s.before) > 1]
     if not any(run.judged > 1 for s in scenarios for run in s.before):

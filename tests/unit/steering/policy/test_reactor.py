@@ -237,7 +237,7 @@ def test_the_work_for_a_call_of_a_megabyte_is_bounded(arguments):
 
     calls = count_calls(lambda: chat.reactor.review(ToolCallRequest("bash", arguments), "s", 0))
 
-    # The most that any of these takes is 0.72 million; benchmarks/STEERING.md has the times.
+    # The most that any of these takes is 0.72 million; benchmarks/README.md has the times.
     assert calls < 2_000_000
 
 

@@ -1,0 +1,1 @@
+"""Measurements of overhead, start-up, JUnit, false alarms and steering."""
