@@ -22,7 +22,7 @@ compat = $(VENV)-compat-$(1)/.stamp-$(call content,requirements/compat-$(1).txt 
 # Tests of the plugin that need nothing but pytest, xdist and pytest-timeout, for their oldest and newest.
 ON_EVERY_PYTEST := \
 	concurrency/same concurrency/timeouts conversations/factories conversations/not_awaited \
-	conversations/replaced conversations/told evaluations/fixtures budgets check conversation \
+	conversations/told evaluations/fixtures budgets check conversation \
 	evaluation_forms fixture foreign_repeats forgotten frames junit option_episode_again \
 	option_eval outcomes subtests terminal unrelated watched_states
 FRAMEWORK_NODE := tests/frameworks/node

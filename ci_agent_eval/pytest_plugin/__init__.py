@@ -18,7 +18,6 @@ from ci_agent_eval.pytest_plugin import options, phases, run, terminal
 from ci_agent_eval.pytest_plugin.budgets import suite_budgets
 from ci_agent_eval.pytest_plugin.collection import (
     iterations,
-    replaced_conversations,
     shared_conversations,
 )
 from ci_agent_eval.pytest_plugin.episodes import simulations
@@ -123,7 +122,6 @@ def pytest_make_collect_report(
     """Report modules that cannot be measured, and invalid markers, as collection errors."""
     report = yield
     report = evaluation_files.refuse_unrecorded_module(report, collector)
-    report = replaced_conversations.refuse_replaced_conversations(report, collector)
     return run.refuse_unreadable_markers(report)
 
 

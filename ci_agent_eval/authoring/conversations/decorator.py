@@ -35,9 +35,6 @@ FIXTURE = "_agent_eval_conversation"
 
 ARGUMENT = "agent"
 
-REGISTRY = "@agent_eval_conversations"
-"""Global of a module with the conversations it has declared; it is not a valid identifier."""
-
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 
@@ -47,9 +44,6 @@ class ConversationDeclaration:
 
     name: str
     factory: AgentFactory
-    qualified_name: str
-    """The function's name in its module."""
-    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +93,8 @@ def conversation(name: str, factory: Callable[..., Any] | None = None) -> Callab
     the agent's context manager, or its `aclose` or `close`.
 
     In an async test `await agent.send(...)`, in a sync one `agent.send(...)`. The test's
-    other parameters are fixtures and parameters, as in any test; it may have any name.
+    other parameters are fixtures and parameters, as in any test; it may have any name that no
+    other function of its module has (ruff's F811 finds them).
     Raises InputError for invalid arguments, and for a function that cannot be a conversation.
     """
     if not isinstance(name, str) or not name.strip():
@@ -113,19 +108,12 @@ def conversation(name: str, factory: Callable[..., Any] | None = None) -> Callab
         wrap: Any = _wrap_async_test if inspect.iscoroutinefunction(test) else _wrap_sync_test
         wrapper = wrap(_build_conversation_test(where, test, agent_factory))
         wrapper.__signature__ = _build_signature(test, agent_factory)
-        setattr(wrapper, ATTRIBUTE, _register_declaration(clean_text(name), agent_factory, test))
+        setattr(wrapper, ATTRIBUTE, ConversationDeclaration(clean_text(name), agent_factory))
         wrapper.__test__ = True  # so that pytest collects it under any name
         result: Test = wrapper
         return result
 
     return decorate
-
-
-def _register_declaration(name: str, factory: AgentFactory, test: Any) -> ConversationDeclaration:
-    """Add a declaration to those of the test's module, where collection looks for lost ones."""
-    found = ConversationDeclaration(name, factory, test.__qualname__, test.__code__.co_firstlineno)
-    test.__globals__.setdefault(REGISTRY, []).append(found)
-    return found
 
 
 def _build_conversation_test(
