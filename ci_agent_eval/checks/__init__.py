@@ -12,14 +12,17 @@ from ci_agent_eval.errors import create_lazy_getattr
 
 if TYPE_CHECKING:
     from ci_agent_eval.checks.arguments import ArgumentsHold
+    from ci_agent_eval.checks.base import Check, as_check, from_evaluator
     from ci_agent_eval.checks.confirmation import ConfirmedTools
-    from ci_agent_eval.checks.conversion import as_check, from_evaluator
-    from ci_agent_eval.checks.efficiency import CallsAfterAnswer, StepRatio
+    from ci_agent_eval.checks.efficiency import (
+        CallsAfterAnswer,
+        ErrorRecovery,
+        Loops,
+        RepeatedCalls,
+        StepRatio,
+    )
     from ci_agent_eval.checks.full_suite import NoFullSuiteRun
     from ci_agent_eval.checks.judge_questions import ScoringDimension
-    from ci_agent_eval.checks.protocol import Check
-    from ci_agent_eval.checks.recovery import ErrorRecovery
-    from ci_agent_eval.checks.repeats import Loops, RepeatedCalls
     from ci_agent_eval.checks.results import ResultShape, ResultsHold
     from ci_agent_eval.checks.rubric import DimensionRubric, Rubric
     from ci_agent_eval.checks.shapes import ArgumentShape, ReplyShape
@@ -67,17 +70,17 @@ _HOMES = {
     "ArgumentShape": "checks.shapes",
     "ArgumentsHold": "checks.arguments",
     "CallsAfterAnswer": "checks.efficiency",
-    "Check": "checks.protocol",
+    "Check": "checks.base",
     "ConfirmedTools": "checks.confirmation",
     "DimensionRubric": "checks.rubric",
-    "ErrorRecovery": "checks.recovery",
+    "ErrorRecovery": "checks.efficiency",
     "FinalState": "checks.state",
     "ForbiddenText": "checks.text",
     "ForbiddenTools": "checks.tools",
-    "Loops": "checks.repeats",
+    "Loops": "checks.efficiency",
     "NoFullSuiteRun": "checks.full_suite",
     "OrderedTools": "checks.tools",
-    "RepeatedCalls": "checks.repeats",
+    "RepeatedCalls": "checks.efficiency",
     "ReplyShape": "checks.shapes",
     "RequiredText": "checks.text",
     "RequiredTools": "checks.tools",
@@ -89,8 +92,8 @@ _HOMES = {
     "StepRatio": "checks.efficiency",
     "ToolCallLimits": "checks.tools",
     "TrajectoryMatch": "checks.trajectory",
-    "as_check": "checks.conversion",
-    "from_evaluator": "checks.conversion",
+    "as_check": "checks.base",
+    "from_evaluator": "checks.base",
 }
 
 __getattr__ = create_lazy_getattr(__name__, _HOMES, extra="evals")

@@ -6,9 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ci_agent_eval.checks.base import BaseCheck, compute_share
+from ci_agent_eval.checks.base import (
+    BaseCheck,
+    compute_share,
+    format_call,
+    format_list,
+    format_value,
+)
 from ci_agent_eval.checks.exchanges import get_tool_calls
-from ci_agent_eval.checks.formatting import format_call, format_list, format_value
 from ci_agent_eval.contract.base import is_equal_json
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import TextList, validate_fields

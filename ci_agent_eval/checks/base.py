@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import Any, Protocol, cast, runtime_checkable
 
-from ci_agent_eval.contract.episode import Assertion, Severity
+from ci_agent_eval.contract.episode import Assertion, Episode, Severity
 from ci_agent_eval.contract.fields import validate_fields
-from ci_agent_eval.contract.jsonable import clean_text
+from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
+from ci_agent_eval.contract.trajectory import ToolCall
+from ci_agent_eval.contract.wording import shorten_text
 from ci_agent_eval.errors import InputError
 
 
@@ -58,3 +64,128 @@ def set_fields(check: Any, **values: object) -> None:
     """Set fields of a frozen check in its `__post_init__`."""
     for name, value in values.items():
         object.__setattr__(check, name, value)
+
+
+@runtime_checkable
+class Check(Protocol):
+    """An object that turns an episode into assertions with reasons."""
+
+    def assertions(
+        self, episode: Episode
+    ) -> tuple[Assertion, ...] | Awaitable[tuple[Assertion, ...]]:
+        """Return at least one assertion, each with its reason.
+
+        A check that needs a model returns an awaitable of them. A check that cannot decide
+        (a broken judge) raises instead of returning a score of 0: it is no agent failure.
+        """
+
+
+_EVALUATORS = "pydantic_evals.evaluators"
+
+
+def as_check(value: object) -> Check | None:
+    """Return the value if it is a check, an evaluator of pydantic-evals as a check, else None.
+
+    Does not import pydantic-evals: if the value is an evaluator, it has been imported.
+    """
+    if callable(getattr(value, "assertions", None)) and not isinstance(value, type):
+        return cast("Check", value)
+    return from_evaluator(value) if _is_evaluator(value) else None
+
+
+def _is_evaluator(value: object) -> bool:
+    known = sys.modules.get(_EVALUATORS)
+    return known is not None and isinstance(value, known.Evaluator)
+
+
+def from_evaluator(
+    evaluator: Any,
+    *,
+    expected_output: Any = None,
+    inputs: Any = None,
+    output: Any = None,
+    metadata: Any = None,
+    threshold: float | None = None,
+    scale: tuple[float, float] | None = None,
+    name: str | None = None,
+) -> Check:
+    """Return an evaluator of pydantic-evals as a check.
+
+    By default `inputs` are the user's messages (one text, or a list of several), `output` is the
+    agent's last reply and `metadata` the episode's. A boolean result passes or fails; a number
+    passes at `threshold` or above, by default at the top of its `scale` (0 to 1; a GEval defines
+    its own); a label is informational and never fails.
+    """
+    if not _is_evaluator(evaluator):
+        raise InputError(f"from_evaluator: {evaluator!r} is no Evaluator; make one of it")
+    module = import_module("ci_agent_eval.checks.evaluators")
+    check = module.EvaluatorCheck(
+        evaluator,
+        expected_output=expected_output,
+        inputs=inputs,
+        output=output,
+        metadata=metadata,
+        threshold=threshold,
+        scale=scale,
+        name=name,
+    )
+    return cast("Check", check)
+
+
+def validate_assertions(check: object, found: object) -> tuple[Assertion, ...]:
+    """Return the result of a check as a tuple of assertions.
+
+    Raises InputError for any other result, and for an empty one: a check that examined nothing
+    must not pass.
+    """
+    __tracebackhide__ = True
+    name = f"check {type(check).__name__}"
+    assertions = tuple(found) if isinstance(found, Iterable) else (found,)
+    if not assertions:
+        raise InputError(
+            f"{name}: it found nothing to say; return an Assertion for each thing it looked at, "
+            "a failed one where there was nothing to look at"
+        )
+    if not all(isinstance(each, Assertion) for each in assertions):
+        raise InputError(
+            f"{name}: assertions(...) returned a {type(found).__name__}; return a tuple or a list "
+            "of Assertions"
+        )
+    return assertions
+
+
+MAX_LENGTH = 120
+"""Characters of one value in a reason; the episode has the full value."""
+MAX_ITEMS = 5
+"""Items of one list in a reason; further items are counted."""
+
+
+def format_value(value: Any) -> str:
+    """Return a value as JSON on one line, truncated with a mark if it is long."""
+    return format_text(json.dumps(to_jsonable(value), ensure_ascii=False))
+
+
+def format_text(text: str, length: int = MAX_LENGTH) -> str:
+    """Return a text on one line, truncated with a mark if it is longer than `length`."""
+    return shorten_text(text, length)
+
+
+def format_list(items: Iterable[object]) -> str:
+    """Join the first items with commas, and append the number of further items."""
+    texts = [str(item) for item in items]
+    more = f" and {len(texts) - MAX_ITEMS} more" if len(texts) > MAX_ITEMS else ""
+    return ", ".join(texts[:MAX_ITEMS]) + more
+
+
+def format_call(call: ToolCall) -> str:
+    """Return a call in Python's notation: `refund(order_id=1001)`."""
+    given = call.arguments
+    if not isinstance(given, dict):
+        return format_text(f"{call.name}({'' if given is None else json.dumps(given)})")
+    inside = ", ".join(f"{name}={json.dumps(value)}" for name, value in given.items())
+    return format_text(f"{call.name}({inside})")
+
+
+def format_times(count: int) -> str:
+    """Return a count as an adverb: `never`, `once`, `twice`, `3 times`."""
+    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")

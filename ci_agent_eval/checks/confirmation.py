@@ -9,11 +9,16 @@ from typing import Annotated
 
 from pydantic import PlainValidator, PositiveInt
 
-from ci_agent_eval.checks.base import BaseCheck, compute_share
+from ci_agent_eval.checks.base import (
+    BaseCheck,
+    Check,
+    compute_share,
+    format_call,
+    format_list,
+    format_text,
+)
 from ci_agent_eval.checks.exchanges import EpisodeExchange, split_exchanges
-from ci_agent_eval.checks.formatting import format_call, format_list, format_text
-from ci_agent_eval.checks.protocol import Check
-from ci_agent_eval.checks.tool_names import find_misspellings
+from ci_agent_eval.checks.tools import find_misspellings
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import SomeTexts, compile_pattern, validate_fields
 from ci_agent_eval.contract.trajectory import ToolCall, Turn

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import InstanceOf, NonNegativeInt, PlainValidator, PositiveInt
 
-from ci_agent_eval.checks.base import BaseCheck, compute_share, set_fields
-from ci_agent_eval.checks.exchanges import split_exchanges
-from ci_agent_eval.checks.formatting import format_call, format_list
+from ci_agent_eval.checks.base import (
+    BaseCheck,
+    compute_share,
+    format_call,
+    format_list,
+    format_times,
+    format_value,
+    set_fields,
+)
+from ci_agent_eval.checks.exchanges import get_tool_calls, get_turns, split_exchanges
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import (
     NonNegativeNumber,
+    Pattern,
+    Texts,
     compile_pattern,
     validate_fields,
     validate_value,
 )
-from ci_agent_eval.contract.trajectory import ToolCall, Trajectory
+from ci_agent_eval.contract.trajectory import ToolCall, Trajectory, Turn
 from ci_agent_eval.contract.wording import pluralize
 
 StepKind = Literal["tool_calls", "turns"]
@@ -117,3 +126,139 @@ class CallsAfterAnswer(BaseCheck):
         if isinstance(self.answer, str):
             return self.answer in result_text
         return self.answer.search(result_text) is not None
+
+
+SAYS_SO = re.compile(
+    r"\b(sorry|apologi[sz]e|unfortunately|unable|fail(ed|s|ure)?|errors?|problems?|unavailable"
+    r"|can(['\N{RIGHT SINGLE QUOTATION MARK}]t|not)|could(n['\N{RIGHT SINGLE QUOTATION MARK}]t"
+    r"| not)|did(n['\N{RIGHT SINGLE QUOTATION MARK}]t| not) work|not (found|possible))\b",
+    re.IGNORECASE,
+)
+"""English phrases by which an agent reports a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRecovery(BaseCheck):
+    """After each tool error, the agent calls the tool again with success, or reports the error.
+
+    `says_so` is the pattern of a report. `tools` limits the check to some tools. The score is
+    the share of errors that were recovered or reported.
+    """
+
+    tools: Texts = ()
+    says_so: Pattern = SAYS_SO
+
+    def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
+        """Return one assertion."""
+        failed = list(self._find_errors(episode))
+        unrecovered = [
+            f"{format_call(call)}: {format_value(call.error)}" for call, good in failed if not good
+        ]
+        reason = "no tool reported an error"
+        if failed:
+            reason = f"made good: {pluralize(len(failed), 'error')}"
+        if unrecovered:
+            reason = f"never made good, nor told: {format_list(unrecovered)}"
+        score = compute_share(len(failed) - len(unrecovered), len(failed))
+        statement = "recovers from errors of tools"
+        return (self._build_assertion(statement, not unrecovered, reason, score=score),)
+
+    def _find_errors(self, episode: Episode) -> Iterator[tuple[ToolCall, bool]]:
+        """Yield each failed call, and whether it was recovered or reported."""
+        turns = get_turns(episode)
+        for index, turn in enumerate(turns):
+            for number, call in enumerate(turn.tool_calls, 1):
+                if call.error is None or (self.tools and call.name not in self.tools):
+                    continue
+                later = (
+                    *turn.tool_calls[number:],
+                    *(c for t in turns[index + 1 :] for c in t.tool_calls),
+                )
+                worked = any(c.name == call.name and not c.has_failed for c in later)
+                yield call, worked or self._is_reported(turns[index:])
+
+    def _is_reported(self, since: Sequence[Turn]) -> bool:
+        """Return whether the agent reports the failure, from the turn of the error on."""
+        assert isinstance(self.says_so, re.Pattern)  # noqa: S101 - its validation compiled it
+        return any(t.role == "assistant" and self.says_so.search(t.content) for t in since)
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedCalls(BaseCheck):
+    """The agent repeats at most `at_most` calls (same tool, same arguments).
+
+    A call after the same call failed, or was blocked by steering, is a retry and no repeat.
+    `ignore` lists tools that may be repeated, for example because their results change. The
+    score is the share of calls that are no repeats.
+    """
+
+    at_most: NonNegativeInt = 0
+    ignore: Texts = ()
+
+    def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
+        """Return one assertion."""
+        calls = [call for call in get_tool_calls(episode) if call.name not in self.ignore]
+        seen: dict[str, ToolCall] = {}
+        repeats = []
+        for call in calls:
+            before = seen.get(_build_call_key(call))
+            if before is not None and not before.has_failed:
+                repeats.append(format_call(call))
+            seen[_build_call_key(call)] = call
+        none_again = f"{pluralize(len(calls), 'call')}, none again"
+        reason = f"made again: {format_list(repeats)}" if repeats else none_again
+        limit = f"calls at most {format_times(self.at_most)}" if self.at_most else "no call"
+        statement = f"repeats {limit}"
+        score = compute_share(len(calls) - len(repeats), len(calls))
+        passed = len(repeats) <= self.at_most
+        return (self._build_assertion(statement, passed, reason, score=score),)
+
+
+@dataclass(frozen=True, slots=True)
+class Loops(BaseCheck):
+    """No sequence of calls is made more than `at_most` times in a row, arguments included.
+
+    Sequences of up to `longest` calls are searched. The score is the share of calls that are
+    not in excess of a sequence's first `at_most` rounds.
+    """
+
+    at_most: PositiveInt = 2
+    longest: PositiveInt = 10
+
+    def assertions(self, episode: Episode) -> tuple[Assertion, ...]:
+        """Return one assertion."""
+        calls = get_tool_calls(episode)
+        keys = [_build_call_key(call) for call in calls]
+        worst: tuple[int, int, int] = (0, 0, 0)
+        for length in range(1, self.longest + 1):
+            rounds, start = _find_longest_run(keys, length)
+            excess = (rounds - self.at_most) * length
+            if rounds > self.at_most and excess > worst[0]:
+                worst = (excess, start, length)
+        excess, start, length = worst
+        statement = f"makes no sequence of calls more than {format_times(self.at_most)} in a row"
+        reason = f"{pluralize(len(calls), 'call')}, no loop"
+        if excess:
+            rounds = self.at_most + excess // length
+            cycle = format_list(map(format_call, calls[start : start + length]))
+            reason = f"{format_times(rounds)} in a row: {cycle}"
+        score = compute_share(len(calls) - excess, len(calls))
+        return (self._build_assertion(statement, not excess, reason, score=score),)
+
+
+def _find_longest_run(keys: Sequence[str], length: int) -> tuple[int, int]:
+    """Return the most complete rounds of a cycle of `length` calls, and their start index."""
+    best, start, equal = (1, 0), 0, 0
+    for at in range(length, len(keys)):
+        if keys[at] == keys[at - length]:
+            equal += 1
+            best = max(best, (1 + equal // length, -(at - equal - length + 1)))
+        else:
+            equal = 0
+    rounds, start = best
+    return rounds, -start
+
+
+def _build_call_key(call: ToolCall) -> str:
+    """Return a text that is equal for calls with the same name and arguments."""
+    return json.dumps([call.name, call.arguments], sort_keys=True)

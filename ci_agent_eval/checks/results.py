@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ci_agent_eval.checks.arguments import ArgumentsHold
-from ci_agent_eval.checks.formatting import format_call, format_value
+from ci_agent_eval.checks.base import format_call, format_value
 from ci_agent_eval.checks.shapes import ArgumentShape, describe_shape
 from ci_agent_eval.contract.trajectory import ToolCall
 

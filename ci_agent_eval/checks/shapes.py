@@ -10,9 +10,15 @@ from typing import Any, Literal
 
 from pydantic import PositiveInt
 
-from ci_agent_eval.checks.base import BaseCheck, compute_share, set_fields
+from ci_agent_eval.checks.base import (
+    BaseCheck,
+    compute_share,
+    format_list,
+    format_text,
+    format_times,
+    set_fields,
+)
 from ci_agent_eval.checks.exchanges import get_replies, get_tool_calls
-from ci_agent_eval.checks.formatting import format_list, format_text, format_times
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import validate_fields
 from ci_agent_eval.contract.trajectory import ToolCall

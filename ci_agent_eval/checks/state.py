@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from ci_agent_eval.checks.base import BaseCheck
-from ci_agent_eval.checks.formatting import format_list, format_value
+from ci_agent_eval.checks.base import BaseCheck, format_list, format_value
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import SomeTexts
 from ci_agent_eval.contract.jsonable import to_jsonable

@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from ci_agent_eval.checks.base import BaseCheck, compute_share, require_any
+from ci_agent_eval.checks.base import (
+    BaseCheck,
+    compute_share,
+    format_list,
+    format_text,
+    require_any,
+)
 from ci_agent_eval.checks.exchanges import get_agent_texts
-from ci_agent_eval.checks.formatting import format_list, format_text
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import Patterns, Texts, validate_fields
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import SkipValidation
 
-from ci_agent_eval.checks.alignment import Pairs, pair_in_any_order, pair_in_order
 from ci_agent_eval.checks.arguments import ArgumentRule, arguments_match
-from ci_agent_eval.checks.base import BaseCheck, compute_share, set_fields
+from ci_agent_eval.checks.base import BaseCheck, compute_share, format_call, format_list, set_fields
 from ci_agent_eval.checks.exchanges import get_tool_calls
-from ci_agent_eval.checks.formatting import format_call, format_list
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import Share, validate_fields
 from ci_agent_eval.contract.jsonable import to_jsonable
@@ -149,3 +147,84 @@ def _parse_call(item: Any) -> _ReferenceCall:
         f"TrajectoryMatch.reference: {item!r} is no call; write a tool's name, "
         '("name", {arguments}) or {"name": …, "arguments": {…}}'
     )
+
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+Pairs = tuple[tuple[int, int], ...]
+"""Indices into the first and the second sequence; each index at most once."""
+
+
+def pair_in_order(
+    first: Sequence[A], second: Sequence[B], is_match: Callable[[A, B], bool]
+) -> Pairs:
+    """Return the largest set of matching pairs that keeps both orders.
+
+    This is a longest common subsequence, by dynamic programming over suffixes (Cormen,
+    Leiserson, Rivest, Stein: Introduction to Algorithms, "Longest common subsequence"); of
+    several, the one with the earliest pairs.
+    """
+    table = [[is_match(a, b) for b in second] for a in first]
+    best = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
+    for i in reversed(range(len(first))):
+        for j in reversed(range(len(second))):
+            skipped = max(best[i + 1][j], best[i][j + 1])
+            # Skipping a matching pair never helps: it costs either side one pair at most.
+            best[i][j] = best[i + 1][j + 1] + 1 if table[i][j] else skipped
+    pairs, i, j = [], 0, 0
+    while i < len(first) and j < len(second):
+        if table[i][j]:
+            pairs.append((i, j))
+            i, j = i + 1, j + 1
+        elif best[i + 1][j] == best[i][j]:
+            i += 1
+        else:
+            j += 1
+    return tuple(pairs)
+
+
+def pair_in_any_order(
+    first: Sequence[A], second: Sequence[B], is_match: Callable[[A, B], bool]
+) -> Pairs:
+    """Return the largest set of matching pairs in any order: a maximum bipartite matching.
+
+    A greedy choice can use up an item that another one needs; augmenting paths (Kuhn 1955,
+    "The Hungarian method"; Berge 1957) correct it. The search is breadth-first, not recursive,
+    so the length of a trajectory is not limited by the stack.
+    """
+    candidates = [[j for j, b in enumerate(second) if is_match(a, b)] for a in first]
+    partners: dict[int, int] = {}
+    for i in range(len(first)):
+        _augment_matching(i, candidates, partners)
+    return tuple(sorted((i, j) for j, i in partners.items()))
+
+
+def _augment_matching(
+    start: int, candidates: Sequence[Sequence[int]], partners: dict[int, int]
+) -> None:
+    """Match `start` along an augmenting path to a free partner, if there is one."""
+    predecessors: dict[int, int] = {}
+    queue = [start]
+    for i in queue:
+        for j in candidates[i]:
+            if j in predecessors:
+                continue
+            predecessors[j] = i
+            if j not in partners:
+                _move_along_path(j, start, predecessors, partners)
+                return
+            queue.append(partners[j])
+
+
+def _move_along_path(
+    free: int, start: int, predecessors: dict[int, int], partners: dict[int, int]
+) -> None:
+    j = free
+    while True:
+        i = predecessors[j]
+        previous = next((old for old, owner in partners.items() if owner == i), None)
+        partners[j] = i
+        if i == start or previous is None:
+            return
+        j = previous

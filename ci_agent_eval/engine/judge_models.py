@@ -14,9 +14,9 @@ from ci_agent_eval.contract.episode import SideUsage
 from ci_agent_eval.contract.trajectory import TokenUsage
 from ci_agent_eval.engine.declarations import Agent, Provider
 from ci_agent_eval.engine.model import build_model_settings
-from ci_agent_eval.engine.own_requests import OwnModel, read_answer
 from ci_agent_eval.engine.rate_limits import RateLimitTally
 from ci_agent_eval.engine.session import EngineSession
+from ci_agent_eval.engine.turns import OwnModel, read_answer
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic import attribution
 from ci_agent_eval.model_traffic.pricing import get_price_table

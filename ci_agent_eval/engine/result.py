@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ci_agent_eval.checks.arguments import arguments_match
-from ci_agent_eval.checks.formatting import format_list
-from ci_agent_eval.checks.tool_names import describe_misspelling
+from ci_agent_eval.checks.base import format_list
+from ci_agent_eval.checks.tools import describe_misspelling
 from ci_agent_eval.contract.episode import Instructions, Outcome, TrafficSummary
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.stops import AgentStop, StopReason, is_agent_failure

@@ -18,8 +18,7 @@ from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.declarations import Agent, Steering
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.engine.result import AgentResult, Observer
-from ci_agent_eval.engine.session import EngineSession
-from ci_agent_eval.engine.standalone import run_without_session
+from ci_agent_eval.engine.session import EngineSession, run_without_session
 from ci_agent_eval.errors import missing_package_error
 from ci_agent_eval.recording.faults import EpisodeFaults
 from ci_agent_eval.steering.policy.settings import SteeringSettings
@@ -169,13 +168,13 @@ def _parse_parts(agent: object, prompt: object, messages: Sequence[Any]) -> Sequ
             f"must be a text for {type(agent).__name__}; only declared and PydanticAI agents take "
             "files",
         )
-    from ci_agent_eval.engine.prompt_parts import parse_prompt_parts  # noqa: PLC0415 - an extra
+    from ci_agent_eval.engine.message_history import parse_prompt_parts  # noqa: PLC0415 - an extra
 
     return parse_prompt_parts(prompt, messages)
 
 
 def _render_parts(parts: Sequence[Any]) -> str:
-    from ci_agent_eval.engine.prompt_parts import render_parts  # noqa: PLC0415 - an extra
+    from ci_agent_eval.engine.message_history import render_parts  # noqa: PLC0415 - an extra
 
     return render_parts(parts)
 

@@ -23,11 +23,10 @@ from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.engine.cassette.players import ToolPlayer
 from ci_agent_eval.engine.declarations import Agent, MCPServer
 from ci_agent_eval.engine.limits import Clock
-from ci_agent_eval.engine.own_requests import read_answer
 from ci_agent_eval.engine.result import ImageContent
 from ci_agent_eval.engine.stops import find_unfinished_stop
 from ci_agent_eval.engine.traffic import RunTraffic
-from ci_agent_eval.engine.turns import CallNote, RunNotes, convert_to_turns
+from ci_agent_eval.engine.turns import CallNote, RunNotes, convert_to_turns, read_answer
 from ci_agent_eval.model_traffic.recorder import TrafficRecorder
 from ci_agent_eval.recording.faults import (
     EpisodeFaults,

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.engine.adapters.model_connections import ModelConnections
 from ci_agent_eval.engine.cassette import CassetteMode, CassetteSession, CassetteStore
-from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
-from ci_agent_eval.engine.guard import Guard, build_guard
-from ci_agent_eval.engine.limits import Clock
-from ci_agent_eval.engine.rate_limits import Limiter, RateLimitTally, Sleep
-from ci_agent_eval.engine.rate_windows import RateWindows
-from ci_agent_eval.engine.result import CassetteCounts
-from ci_agent_eval.engine.secrets import find_declared_secrets
+from ci_agent_eval.engine.declarations import (
+    Agent,
+    CLIServer,
+    MCPServer,
+    Provider,
+    find_declared_secrets,
+)
+from ci_agent_eval.engine.limits import Clock, Guard, build_guard
+from ci_agent_eval.engine.rate_limits import Limiter, RateLimitTally, RateWindows, Sleep
+from ci_agent_eval.engine.result import AgentResult, CassetteCounts
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
+from ci_agent_eval.recording.active_episode import get_active_episode
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 if TYPE_CHECKING:
@@ -31,6 +38,7 @@ if TYPE_CHECKING:
     from pydantic_ai.toolsets import AbstractToolset
 
     from ci_agent_eval.engine.servers.pool import ServerPool
+
 
 _MODEL_VARIABLE = re.compile(
     r"_(?:URL|BASE|ENDPOINT|HOST|KEY|KEY_ID|TOKEN|VERSION|REGION|PROJECT|LOCATION)$"
@@ -280,3 +288,64 @@ class EngineSession:
 
 def _build_provider_key(provider: Provider) -> tuple[str | None, ...]:
     return (provider.model_id, provider.base_url, provider.api_key_env)
+
+
+_FOR_TRAFFIC = (
+    "ci_agent_eval.engine.traffic",
+    "genai_prices",
+    "genai_prices.data_snapshot",
+)
+_FOR_RUNS = (
+    "ci_agent_eval.engine",
+    "ci_agent_eval.engine.adapters.loop",  # brings PydanticAI
+    "ci_agent_eval.engine.adapters.declared",
+    "ci_agent_eval.engine.run",
+    "ci_agent_eval.engine.adapters.run",
+    "ci_agent_eval.engine.adapters.function",
+    "ci_agent_eval.engine.adapters.http",
+)
+
+
+def import_before_episodes(*, has_runs: bool) -> None:
+    """Import what model calls need and, with `has_runs`, the engine; extras only if installed.
+
+    Within an episode, an import would count as its latency, meet a library that another episode is
+    importing, or see a frozen date.
+    """
+    for name in (*_FOR_TRAFFIC, *(_FOR_RUNS if has_runs else ())):
+        with suppress(ImportError):
+            import_module(name)
+
+
+@asynccontextmanager
+async def open_session() -> AsyncIterator[tuple[EngineSession, str]]:
+    """Yield the session of the active episode and the episode's id; else a new session."""
+    active = get_active_episode()
+    if active is not None and not active.ended and active.fixture is not None:
+        runs = active.fixture("aitest_run")
+        yield runs.engine, runs.episode_id
+        return
+    async with EngineSession(environ=os.environ, clock=read_clock) as session:
+        yield session, "outside of episodes"
+
+
+async def run_without_session(
+    run: Callable[..., Awaitable[AgentResult]], own: Mapping[str, Any], **arguments: Any
+) -> AgentResult:
+    """Run an agent in the active episode; outside of episodes, with `run` in a new session.
+
+    `own` holds the arguments that an episode sets. Raises InputError if they are given in one.
+    """
+    active = get_active_episode()
+    if active is None or active.ended or active.fixture is None:
+        import_before_episodes(has_runs=True)
+        async with EngineSession(environ=os.environ, clock=read_clock) as session:
+            return await run(session=session, **own, **arguments)
+    names = [name for name, value in own.items() if value is not None]
+    if names:
+        raise InputError(
+            f"aitest_run: the running episode sets {', '.join(names)}; leave it out, or give a "
+            "session of your own, whose runs the episode does not contain"
+        )
+    recorded: AgentResult = await active.fixture("aitest_run")(raises=False, **arguments)
+    return recorded

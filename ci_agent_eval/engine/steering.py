@@ -12,9 +12,9 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from ci_agent_eval.engine.declarations import Agent
-from ci_agent_eval.engine.guard import Guard
+from ci_agent_eval.engine.limits import Guard
 from ci_agent_eval.engine.run_record import RunRecord
-from ci_agent_eval.engine.servers.arguments import split_arguments
+from ci_agent_eval.engine.servers.cli import split_arguments
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.policy.model import ToolCallRequest
 

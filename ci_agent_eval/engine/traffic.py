@@ -20,7 +20,7 @@ from ci_agent_eval.contract.trajectory import TrajectoryAgent, Turn
 from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.engine.limits import Clock, RunLimits, find_exceeded_limit
 from ci_agent_eval.engine.nested_calls import NestedCalls
-from ci_agent_eval.engine.rate_windows import RateWindows
+from ci_agent_eval.engine.rate_limits import RateWindows
 from ci_agent_eval.engine.stops import describe_own_error
 from ci_agent_eval.model_traffic import attribution, hooks
 from ci_agent_eval.model_traffic.conversations import (

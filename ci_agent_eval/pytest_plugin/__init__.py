@@ -21,8 +21,11 @@ from ci_agent_eval.pytest_plugin.collection import (
     shared_conversations,
 )
 from ci_agent_eval.pytest_plugin.episodes import simulations
-from ci_agent_eval.pytest_plugin.episodes.conversations import _conversation_fixture  # noqa: F401 - a fixture
-from ci_agent_eval.pytest_plugin.episodes.simulations import _agent_eval_run, simulation  # noqa: F401 - fixtures
+from ci_agent_eval.pytest_plugin.episodes.simulations import (  # noqa: F401 - fixtures
+    _agent_eval_run,
+    _conversation_fixture,
+    simulation,
+)
 from ci_agent_eval.pytest_plugin.evaluation import evaluation_files
 from ci_agent_eval.pytest_plugin.fixtures import (  # noqa: F401 - fixtures
     _recorder_fixture,

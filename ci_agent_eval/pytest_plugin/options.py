@@ -15,7 +15,7 @@ from ci_agent_eval.errors import InputError
 
 if TYPE_CHECKING:
     from ci_agent_eval.contract.episode import Episode
-    from ci_agent_eval.engine.cassette.rules import ReplaceRule
+    from ci_agent_eval.engine.cassette.misses import ReplaceRule
 
 WORKER_DIR = "episode_report_dir"
 """Key of an xdist worker's input that holds the report directory."""
@@ -289,7 +289,7 @@ def get_cassette_mode(config: pytest.Config) -> str:
 
 def get_cassette_rules(config: pytest.Config) -> Sequence[ReplaceRule]:
     """Return the replacements in requests. Raises pytest.UsageError for an invalid one."""
-    from ci_agent_eval.engine.cassette.rules import parse_rules  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.engine.cassette.misses import parse_rules  # noqa: PLC0415 - inert until used
 
     try:
         return parse_rules(config.getini("cassette_replace"))

@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from ci_agent_eval.contract.results import Shard
     from ci_agent_eval.pytest_plugin.budgets.budget_stop import BudgetStop
     from ci_agent_eval.pytest_plugin.collection.affected_scenarios import AffectedSelection
-    from ci_agent_eval.pytest_plugin.collection.removed_episodes import RemovedEpisodes
+    from ci_agent_eval.pytest_plugin.collection.removed_episodes import (
+        RemovedEpisodes,
+        ScenarioListWriter,
+    )
     from ci_agent_eval.pytest_plugin.collection.repeated_scenarios import RepeatedScenarios
-    from ci_agent_eval.pytest_plugin.collection.scenario_list import ScenarioListWriter
     from ci_agent_eval.pytest_plugin.concurrency.scheduler import EpisodeScheduler
     from ci_agent_eval.pytest_plugin.evaluation.evaluation_reports import EvaluationReports
     from ci_agent_eval.pytest_plugin.opik.episode_artifact import EpisodeArtifact

@@ -75,7 +75,7 @@ def start(session: pytest.Session) -> None:
 
         parts.run = RunReport.start(config, directory)
     if config.option.episode_list:
-        from ci_agent_eval.pytest_plugin.collection.scenario_list import ScenarioListWriter  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.pytest_plugin.collection.removed_episodes import ScenarioListWriter  # noqa: PLC0415 - inert until used
 
         parts.listing = ScenarioListWriter(config)
 
@@ -110,10 +110,10 @@ def select_items(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Select scenarios, what must run and shards, and order the iterations, after other plugins."""
     parts = get_parts(config)
     if config.option.episode_scenario:
-        from ci_agent_eval.pytest_plugin.collection import selected_scenarios  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.pytest_plugin.collection import shards  # noqa: PLC0415 - inert until used
 
         wanted = config.option.episode_scenario
-        _deselect(config, selected_scenarios.select_scenarios(items, wanted))
+        _deselect(config, shards.select_scenarios(items, wanted))
     if config.option.episode_changes:
         from ci_agent_eval.pytest_plugin.collection import declared_files  # noqa: PLC0415 - inert until used
 

@@ -33,7 +33,6 @@ from ci_agent_eval.pytest_plugin.collection.iterations import (
     is_optional,
 )
 from ci_agent_eval.pytest_plugin.collection.notes import list_notes
-from ci_agent_eval.pytest_plugin.episodes.conversations import get_default_scenario
 from ci_agent_eval.pytest_plugin.episodes.debugging import CheckPlaces
 from ci_agent_eval.pytest_plugin.episodes.ended_episode import (
     build_lost_episode,
@@ -56,6 +55,7 @@ from ci_agent_eval.pytest_plugin.episodes.marker import (
 )
 from ci_agent_eval.pytest_plugin.episodes.report_texts import redact_report
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
+from ci_agent_eval.pytest_plugin.episodes.simulations import get_default_scenario
 from ci_agent_eval.pytest_plugin.episodes.subtests import (
     format_subtest_name,
     get_ending_after_subtests,

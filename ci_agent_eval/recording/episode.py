@@ -36,13 +36,20 @@ from ci_agent_eval.contract.trajectory import (
 from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording.budgets import (
+    Clock,
     add_budget,
     add_needed_turns,
     build_budget,
+    build_value,
     merge_budgets,
+    note_refusals,
 )
-from ci_agent_eval.recording.check_value import add_location, build_assertions
-from ci_agent_eval.recording.failure_reasons import build_stop_assertion, decide_ending
+from ci_agent_eval.recording.check_value import (
+    add_location,
+    build_assertions,
+    build_stop_assertion,
+    decide_ending,
+)
 from ci_agent_eval.recording.faults import EpisodeFaults, wrap_tool
 from ci_agent_eval.recording.recorded_turns import (
     EpisodeUsage,
@@ -52,7 +59,6 @@ from ci_agent_eval.recording.recorded_turns import (
     merge_condition,
 )
 from ci_agent_eval.recording.turn import ToolCallDetails, TurnRecorder
-from ci_agent_eval.recording.validation import Clock, build_value, note_refusals
 from ci_agent_eval.recording.watched_states import WatchedStates
 
 if TYPE_CHECKING:

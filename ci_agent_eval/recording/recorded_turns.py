@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
-from ci_agent_eval.contract.episode import Assertion, Episode, SideUsage, TrafficSummary
+from ci_agent_eval.contract.budgets import Budgets
+from ci_agent_eval.contract.episode import (
+    Assertion,
+    Episode,
+    Gating,
+    Mode,
+    SideUsage,
+    TrafficSummary,
+)
+from ci_agent_eval.contract.evidence import Evidence
+from ci_agent_eval.contract.faults import Fault, check_declared_fault
+from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.stops import Stop
 from ci_agent_eval.contract.trajectory import Trajectory, TrajectoryAgent, Turn
 from ci_agent_eval.contract.usage import Usage
+from ci_agent_eval.recording.budgets import build_value
 from ci_agent_eval.recording.turn import TurnRecorder
 
 if TYPE_CHECKING:
     from ci_agent_eval.recording.traffic import EpisodeTraffic, RecordedPart
+
 
 Item = TypeVar("Item")
 
@@ -213,3 +226,40 @@ def add_traffic(own: TrafficSummary | None, other: TrafficSummary | None) -> Tra
         for name in ("unpriced_models", "vendor_priced_models")
     }
     return TrafficSummary(**sums, **names, is_shared=own.is_shared or other.is_shared)
+
+
+class EpisodeFields(TypedDict, total=False):
+    """Fields of an episode that are known before it starts."""
+
+    was: tuple[str, ...]
+    thread_id: str | None
+    nodeid: str | None
+    file: str | None
+    line: int | None
+    case: str | None
+    iteration: int
+    iterations: int
+    minimum_iterations: int | None
+    attempt: int
+    mode: Mode
+    gate: Gating
+    evidence: Evidence | None
+    min_pass_rate: float | None
+    min_passes: int | None
+    allowed_stops: Collection[str]
+    faults: Sequence[Fault | Mapping[str, Any]]
+    agent: str | None
+    model: str | None
+    budgets: Budgets | Mapping[str, Any]
+    metadata: Mapping[str, Any]
+
+
+def build_initial_episode(scenario_id: str, **fields: Unpack[EpisodeFields]) -> Episode:
+    """Build an episode without turns. Raises InputError, which names the key."""
+    known = {key: value for key, value in fields.items() if value is not None}
+    if isinstance(known.get("metadata"), Mapping):
+        known["metadata"] = to_jsonable(known["metadata"])
+    episode = build_value("episode", Episode, scenario_id=scenario_id, **known)
+    for number, fault in enumerate(episode.faults):
+        build_value(f"episode: faults.{number}", check_declared_fault, fault=fault)
+    return episode

@@ -18,7 +18,7 @@ from ci_agent_eval.contract.trajectory import (
     Turn,
 )
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording.validation import Clock, build_value, note_refusals
+from ci_agent_eval.recording.budgets import Clock, build_value, note_refusals
 
 Tokens = int | TokenUsage | Mapping[str, int] | None
 """A total, or its parts: `{"input": 120, "output": 30, "cached": 0}`."""

@@ -1,5 +1,6 @@
 """Run a suite: pytest in a supervised subprocess, in the suite's own interpreter."""
 
+from ci_agent_eval.runner.process import SuiteCommand
 from ci_agent_eval.runner.progress import RunProgress
 from ci_agent_eval.runner.suite import (
     SuiteRun,
@@ -7,7 +8,6 @@ from ci_agent_eval.runner.suite import (
     list_scenarios,
     run_suite,
 )
-from ci_agent_eval.runner.suite_command import SuiteCommand
 
 __all__ = [
     "RunProgress",

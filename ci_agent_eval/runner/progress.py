@@ -12,8 +12,8 @@ from ci_agent_eval.analysis.failure_causes import CauseKey, FailureCause, find_e
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, build_episode_record
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JOURNAL_DIR, SESSION_NAME, JournalLine, Session
-from ci_agent_eval.storage.activity_file import EpisodeActivity, parse_activities
 from ci_agent_eval.storage.regular_file import open_regular
+from ci_agent_eval.storage.run_folder import EpisodeActivity, parse_activities
 
 _EpisodeKey = tuple[str, str, int, int]
 

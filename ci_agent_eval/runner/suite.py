@@ -31,9 +31,15 @@ from ci_agent_eval.contract.results import (
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.runner.interpreter import Interpreter, inspect_interpreter, provide_plugin
-from ci_agent_eval.runner.process import MAX_LINE, Child, forward_signals, start_child
+from ci_agent_eval.runner.process import (
+    MAX_LINE,
+    Child,
+    SuiteCommand,
+    forward_signals,
+    provide_suite_files,
+    start_child,
+)
 from ci_agent_eval.runner.progress import JournalTail, RunProgress
-from ci_agent_eval.runner.suite_command import SuiteCommand, provide_suite_files
 from ci_agent_eval.storage.regular_file import open_regular_text, replace_file
 from ci_agent_eval.storage.run_folder import ReportFolder
 

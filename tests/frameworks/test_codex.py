@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ci_agent_eval.engine import CassetteStore, RunLimits
-from ci_agent_eval.engine.cassette.rules import parse_rules
+from ci_agent_eval.engine.cassette.misses import parse_rules
 from ci_agent_eval.redaction import Redactor
 from tests.frameworks.running import ask, run
 from tests.frameworks.scripts import BALANCE, USAGE

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ci_agent_eval.authoring.scenarios.load import parse_scenarios
-from ci_agent_eval.authoring.simulation.conversation import SimulationStop
+from ci_agent_eval.authoring.simulation.result import SimulationStop
 from ci_agent_eval.contract.scenario import ScenarioChecks, ScenarioEntry
 from ci_agent_eval.errors import InputError
 from tests.tables import each_row

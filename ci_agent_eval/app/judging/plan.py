@@ -9,12 +9,11 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from ci_agent_eval.checks.conversion import as_check
-from ci_agent_eval.checks.protocol import Check
+from ci_agent_eval.checks.base import Check, as_check
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.errors import AgentEvalError, InputError
-from ci_agent_eval.recording.validation import build_value
+from ci_agent_eval.recording.budgets import build_value
 
 EVERY_SCENARIO = "*"
 

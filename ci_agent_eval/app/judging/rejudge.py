@@ -13,8 +13,7 @@ from typing import Any
 
 from ci_agent_eval.analysis.judge_agreement import JudgedAssertion, TranscriptKey
 from ci_agent_eval.app.judging.plan import JudgePlan
-from ci_agent_eval.checks.conversion import validate_assertions
-from ci_agent_eval.checks.protocol import Check
+from ci_agent_eval.checks.base import Check, validate_assertions
 from ci_agent_eval.contract.episode import Assertion, Conditions, Episode, SideUsage
 from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.engine.cassette import CassetteStore
@@ -22,7 +21,7 @@ from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.engine.stored_episodes import judge_stored_episode
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording.budgets import merge_budgets
-from ci_agent_eval.recording.failure_reasons import describe_failed_checks
+from ci_agent_eval.recording.check_value import describe_failed_checks
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,12 @@ from ci_agent_eval.authoring.conversations.agent_under_test import (
     AsyncAgentUnderTest,
 )
 from ci_agent_eval.authoring.conversations.factory import AgentFactory
-from ci_agent_eval.authoring.conversations.runner import ConversationContext, ConversationRunner
-from ci_agent_eval.authoring.conversations.single_task import SingleTaskRunner
-from ci_agent_eval.authoring.simulation.awaiting import await_if_needed, run_sync
-from ci_agent_eval.authoring.simulation.episode_access import run_awaitable
+from ci_agent_eval.authoring.conversations.runner import (
+    ConversationContext,
+    ConversationRunner,
+    SingleTaskRunner,
+)
+from ci_agent_eval.authoring.simulation.awaiting import await_if_needed, run_awaitable, run_sync
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.errors import InputError
 

@@ -9,13 +9,11 @@ from typing import Any
 from weakref import WeakSet
 
 from ci_agent_eval.authoring.scenarios.parts import ScenarioParts
-from ci_agent_eval.authoring.simulation.awaiting import run_or_defer
-from ci_agent_eval.authoring.simulation.conversation import STOP_TOKEN, History
-from ci_agent_eval.authoring.simulation.episode_access import get_active_recorder
+from ci_agent_eval.authoring.simulation.awaiting import get_active_recorder, run_or_defer
 from ci_agent_eval.authoring.simulation.judge import apply_checks
-from ci_agent_eval.authoring.simulation.plan import Predicate, SimulationPlan
-from ci_agent_eval.authoring.simulation.result import SimulationResult
+from ci_agent_eval.authoring.simulation.result import STOP_TOKEN, History, SimulationResult
 from ci_agent_eval.authoring.simulation.run import find_max_turns, simulate_conversation
+from ci_agent_eval.authoring.simulation.script import Predicate, SimulationPlan
 from ci_agent_eval.authoring.simulation.user import SimulatedUser
 from ci_agent_eval.checks import (
     ArgumentsHold,

@@ -1,9 +1,8 @@
 """Simulated users: a persona talks to an agent until the conversation ends."""
 
-from ci_agent_eval.authoring.simulation.conversation import SimulationStop
 from ci_agent_eval.authoring.simulation.judge import ConversationJudge, SimulationVerdict
 from ci_agent_eval.authoring.simulation.message_files import MessageFile
-from ci_agent_eval.authoring.simulation.result import SimulationResult
+from ci_agent_eval.authoring.simulation.result import SimulationResult, SimulationStop
 from ci_agent_eval.authoring.simulation.run import Simulation, run_simulation
 from ci_agent_eval.authoring.simulation.script_steps import (
     AgentStep,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ci_agent_eval.authoring.simulation.awaiting import await_if_needed, run_sync
-from ci_agent_eval.authoring.simulation.conversation import (
+from ci_agent_eval.authoring.simulation.result import (
     STOP_TOKEN,
     History,
     UserMessage,

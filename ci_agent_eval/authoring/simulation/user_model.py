@@ -8,9 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ci_agent_eval.authoring.simulation.awaiting import await_if_needed
-from ci_agent_eval.authoring.simulation.conversation import History
-from ci_agent_eval.authoring.simulation.episode_access import get_engine_fixture
+from ci_agent_eval.authoring.simulation.awaiting import await_if_needed, get_engine_fixture
+from ci_agent_eval.authoring.simulation.result import History
 from ci_agent_eval.contract.episode import SideUsage
 from ci_agent_eval.errors import AgentEvalError, InputError
 from ci_agent_eval.model_traffic.attribution import record_uncounted

@@ -6,13 +6,18 @@ import asyncio
 import contextvars
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_agent_eval.engine.adapters.protocol import AgentTask
 from ci_agent_eval.engine.infrastructure_errors import ModelError
+from ci_agent_eval.model_traffic import attribution
 from ci_agent_eval.recording import Reply
+
+if TYPE_CHECKING:
+    from ci_agent_eval.model_traffic.gateway.server import EpisodeAddress
 
 
 @dataclass(frozen=True)
@@ -97,3 +102,22 @@ async def call_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
 
     threading.Thread(target=work, name="agent-function", daemon=True).start()
     return await future
+
+
+@contextmanager
+def serve_processes(environ: Mapping[str, str]) -> Iterator[EpisodeAddress | None]:
+    """Serve the processes of the running episode in the `with` block; None: none is recorded.
+
+    `environ` holds the variables that they would have without the gateway. Raises InputError for
+    contradicting variables.
+    """
+    recorder = attribution.find_recorder()
+    if recorder is None:
+        yield None
+        return
+    from ci_agent_eval.model_traffic.gateway.server import (  # noqa: PLC0415 - it brings the web server
+        serve_episode,
+    )
+
+    with serve_episode(recorder, environ) as address:
+        yield address

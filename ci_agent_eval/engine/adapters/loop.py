@@ -43,11 +43,10 @@ from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.limits import find_exceeded_limit
 from ci_agent_eval.engine.message_calls import ScriptModel
 from ci_agent_eval.engine.model import build_model
-from ci_agent_eval.engine.own_requests import OwnModel
 from ci_agent_eval.engine.run_record import RecordedToolset, RunRecord, is_mcp_toolset
 from ci_agent_eval.engine.steering import build_steering
 from ci_agent_eval.engine.stops import describe_own_error, look_up_error
-from ci_agent_eval.engine.turns import convert_to_turns
+from ci_agent_eval.engine.turns import OwnModel, convert_to_turns
 from ci_agent_eval.errors import InputError
 
 _is_in_run: ContextVar[bool] = ContextVar("ci_agent_eval_run", default=False)

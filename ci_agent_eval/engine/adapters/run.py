@@ -19,10 +19,9 @@ from ci_agent_eval.engine.adapters.function import FunctionAgent
 from ci_agent_eval.engine.adapters.model_connections import ModelConnections
 from ci_agent_eval.engine.adapters.protocol import AgentAdapter, AgentTask
 from ci_agent_eval.engine.cassette.session import CassetteSession
-from ci_agent_eval.engine.guard import Guard
 from ci_agent_eval.engine.infrastructure_errors import ModelError, ServerError
-from ci_agent_eval.engine.limits import Clock, PausableDeadline, RunLimits
-from ci_agent_eval.engine.rate_windows import RateWindows
+from ci_agent_eval.engine.limits import Clock, Guard, PausableDeadline, RunLimits
+from ci_agent_eval.engine.rate_limits import RateWindows
 from ci_agent_eval.engine.result import AgentResult, CassetteCounts
 from ci_agent_eval.engine.stops import build_refusal_check, find_unfinished_stop, look_up_error
 from ci_agent_eval.engine.traffic import (

@@ -20,10 +20,11 @@ from ci_agent_eval.engine.cassette.document import (
 )
 from ci_agent_eval.engine.cassette.misses import (
     CassetteMissError,
+    ReplaceRule,
+    apply_rules,
     describe_changes,
     find_nearest_request,
 )
-from ci_agent_eval.engine.cassette.rules import ReplaceRule, apply_rules
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.model_traffic.recorder import ModelCallPlayer
 

@@ -26,8 +26,8 @@ from ci_agent_eval.engine.cassette.document import (
     parse_cassette,
     render_cassette,
 )
+from ci_agent_eval.engine.cassette.misses import ReplaceRule
 from ci_agent_eval.engine.cassette.players import TrafficPlayer, close_replay
-from ci_agent_eval.engine.cassette.rules import ReplaceRule
 from ci_agent_eval.engine.cassette.session import CassetteMode, CassetteSession
 from ci_agent_eval.engine.result import CassetteCounts
 from ci_agent_eval.errors import InputError

@@ -27,9 +27,8 @@ from pydantic_ai.mcp import MCPError as RefusedRequest
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
-from ci_agent_eval.engine.declarations import MCPServer, Wait
+from ci_agent_eval.engine.declarations import MCPServer, Wait, find_server_secrets
 from ci_agent_eval.engine.infrastructure_errors import ServerError
-from ci_agent_eval.engine.secrets import find_server_secrets
 from ci_agent_eval.engine.servers.processes import (
     StderrTail,
     build_child_environment,

@@ -18,7 +18,7 @@ from pydantic_ai.messages import BinaryContent, TextContent
 from ci_agent_eval.contract.fields import field_error
 from ci_agent_eval.engine.declarations import MCPServer
 from ci_agent_eval.engine.servers.connection import EpisodeToolset
-from ci_agent_eval.engine.standalone import open_session
+from ci_agent_eval.engine.session import open_session
 from ci_agent_eval.errors import InputError
 
 _Answer = TypeVar("_Answer")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import re
+import select
 import signal
 import socket
+import subprocess
 import sys
+import time
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-
-from ci_agent_eval.engine.servers import supervisor
 
 PASSED_VARIABLES = ("PATH", "HOME", "LANG")
 """Inherited environment variables, enough to start; the test names all others."""
@@ -43,7 +45,7 @@ def build_child_environment(environ: Mapping[str, str], named: Mapping[str, str]
 
 def build_supervised_command(command: Sequence[str], environment: Mapping[str, str]) -> list[str]:
     """Return the command that runs `command` supervised, with only these variables."""
-    script = [sys.executable, "-I", "-S", supervisor.__file__]
+    script = [sys.executable, "-I", "-S", __file__]
     return [*script, str(os.getpid()), ",".join(environment), *command]
 
 
@@ -132,3 +134,95 @@ class StderrTail:
             lines = self._text[line_start:].splitlines()
             self.has_matched = self.has_matched or any(map(self._pattern.search, lines))
             self._text = self._text[-TAIL_CHARACTERS:]
+
+
+TERM_S = 1.0
+"""Seconds between SIGTERM and SIGKILL."""
+
+POLL_S = 0.5
+"""Interval of the check for the parent."""
+
+EXIT_NOT_STARTED = 127
+
+_SET_CHILD_SUBREAPER = 36
+_END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def _adopt_orphans() -> None:
+    """Become the parent of the program's orphans, on Linux."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _open_signal_pipe() -> int:
+    """Return a descriptor that receives the number of each handled signal."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    for number in (*_END_SIGNALS, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)
+    return reader
+
+
+def _wait_for_end(child: subprocess.Popen[bytes], parent: int, signals: int) -> None:
+    """Wait for the program's end, and end it if the parent is gone or a signal asks for it."""
+    kill_at = None
+    while child.poll() is None:
+        wait_s = POLL_S if kill_at is None else kill_at - time.monotonic()
+        select.select([signals], [], [], min(POLL_S, max(0.0, wait_s)))
+        numbers = b""
+        with suppress(BlockingIOError):
+            numbers = os.read(signals, 64)
+        if kill_at is None and (set(numbers) & set(_END_SIGNALS) or os.getppid() != parent):
+            kill_at = time.monotonic() + TERM_S
+            _signal_group(child.pid, signal.SIGTERM)
+        elif kill_at is not None and time.monotonic() >= kill_at:
+            kill_at = float("inf")
+            _signal_group(child.pid, signal.SIGKILL)
+
+
+def _signal_group(group: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def _list_children() -> list[int]:
+    """Return our children, including adopted orphans; empty on other systems than Linux."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as listing:  # noqa: PTH123 - pathlib costs every start
+            return [int(child) for child in listing.read().split()]
+    except OSError:
+        return []
+
+
+def _kill_remaining(group: int) -> None:
+    """Kill the remaining processes: the program's group and adopted orphans."""
+    _signal_group(group, signal.SIGKILL)
+    while children := _list_children():
+        for child in children:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(child, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(-1, 0)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the program to its end; return its exit code."""
+    parent, names, *command = arguments
+    _adopt_orphans()
+    signals = _open_signal_pipe()
+    environment = {name: os.environ[name] for name in names.split(",") if name in os.environ}
+    try:
+        child = subprocess.Popen(command, env=environment, process_group=0)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"cannot start {command[0]}: {error}\n")
+        return EXIT_NOT_STARTED
+    _wait_for_end(child, int(parent), signals)
+    _kill_remaining(child.pid)
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

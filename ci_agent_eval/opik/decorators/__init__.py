@@ -11,7 +11,7 @@ from ci_agent_eval.errors import create_lazy_getattr
 from ci_agent_eval.opik.decorators.decorators import llm_episode, llm_unit
 
 if TYPE_CHECKING:
-    from ci_agent_eval.opik.decorators.contract_names import (
+    from ci_agent_eval.opik.decorators.returned_episode import (
         EpisodeAssertion,
         EpisodeBudgetMetric,
         EpisodeBudgets,
@@ -36,5 +36,5 @@ __all__ = [
 ]
 
 __getattr__ = create_lazy_getattr(
-    __name__, dict.fromkeys(__all__, "opik.decorators.contract_names")
+    __name__, dict.fromkeys(__all__, "opik.decorators.returned_episode")
 )

@@ -23,7 +23,7 @@ from ci_agent_eval.contract.iteration_range import (
 )
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection
-from ci_agent_eval.pytest_plugin.evaluation.stable_repr import sort_sets
+from ci_agent_eval.pytest_plugin.evaluation.explanations import sort_sets
 from ci_agent_eval.pytest_plugin.parts import get_parts
 
 PARAMETER = "_agent_eval_iteration"

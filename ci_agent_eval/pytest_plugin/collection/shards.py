@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import pytest
 
 from ci_agent_eval.contract.results import Shard
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.collection.iterations import get_scenario_unit, is_optional
+from ci_agent_eval.pytest_plugin.collection.removed_episodes import build_collected_episode
 from ci_agent_eval.pytest_plugin.collection.shared_conversations import find_session_name
 from ci_agent_eval.pytest_plugin.parts import get_parts
 from ci_agent_eval.storage.sharding import assign_shards, hash_shard_plan, parse_shard
@@ -91,3 +94,34 @@ def _load_durations(path: Path) -> Mapping[str, float]:
 def _get_episodes(document: Any) -> Iterable[Mapping[str, Any]]:
     episodes: Iterable[Mapping[str, Any]] = document["episodes"]
     return episodes
+
+
+def select_scenarios(items: list[pytest.Item], wanted: Sequence[str]) -> list[pytest.Item]:
+    """Keep the episodes of the scenarios; return the other items.
+
+    Raises pytest.UsageError for a scenario that no collected test has. Tests that name their
+    scenario at run time are known by their node ids.
+    """
+    found = {id(item): _get_scenario(item) for item in items}
+    for scenario in wanted:
+        if scenario not in found.values():
+            raise pytest.UsageError(
+                f"--episode-scenario: no collected test has the scenario {scenario!r}; "
+                f"{_suggest_scenario(scenario, filter(None, found.values()))}"
+            )
+    others = [item for item in items if found[id(item)] not in wanted]
+    items[:] = [item for item in items if found[id(item)] in wanted]
+    return others
+
+
+def _suggest_scenario(wanted: str, known: Iterable[str]) -> str:
+    """Return a hint with the scenario of the nearest id, or of the nearest test name."""
+    ids = {name: one for one in sorted(known) for name in (one.rpartition("::")[2], one)}
+    nearest = get_close_matches(wanted, ids, n=1)
+    if nearest:
+        return f"did you mean {ids[nearest[0]]!r}?"
+    return "its id is in the report, and pytest --collect-only lists the tests"
+
+
+def _get_scenario(item: pytest.Item) -> str | None:
+    return build_collected_episode(item).scenario_id if detection.is_episode(item) else None

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.authoring.conversations.single_task import SingleTaskRunner
+from ci_agent_eval.authoring.conversations.runner import SingleTaskRunner
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.concurrency.loop_members import ON_OUR_LOOP, unwrap_asyncio_test
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop

@@ -19,15 +19,14 @@ from ci_agent_eval.pytest_plugin.concurrency import (
     setup_stacks,
 )
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import run_coroutine_test
-from ci_agent_eval.pytest_plugin.concurrency.eligibility import find_obstacle
+from ci_agent_eval.pytest_plugin.concurrency.eligibility import ItemOrder, find_obstacle
 from ci_agent_eval.pytest_plugin.concurrency.episode_task import EpisodeTask
-from ci_agent_eval.pytest_plugin.concurrency.fixture_scope_guard import (
+from ci_agent_eval.pytest_plugin.concurrency.fixtures import (
     FixtureScopeGuard,
     GuardedItem,
+    set_holder,
 )
-from ci_agent_eval.pytest_plugin.concurrency.fixtures import set_holder
 from ci_agent_eval.pytest_plugin.concurrency.held_changes import HeldChanges
-from ci_agent_eval.pytest_plugin.concurrency.item_order import ItemOrder
 from ci_agent_eval.pytest_plugin.concurrency.output import (
     OutputRouting,
     route_logs,

@@ -16,8 +16,7 @@ from ci_agent_eval.contract.results import JournalLine
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
 from ci_agent_eval.redaction import Redactor
-from ci_agent_eval.storage.activity_file import EpisodeActivity, append_activity
-from ci_agent_eval.storage.run_folder import ReportFolder
+from ci_agent_eval.storage.run_folder import EpisodeActivity, ReportFolder, append_activity
 
 Model = TypeVar("Model", bound=FrozenModel)
 

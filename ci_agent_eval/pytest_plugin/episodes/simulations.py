@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ci_agent_eval.authoring.scenarios import ARGUMENT, ATTRIBUTE
+from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.pytest_plugin.collection.detection import NAME as MARKER
+from ci_agent_eval.pytest_plugin.collection.iterations import get_base_nodeid
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 
 if TYPE_CHECKING:
+    from ci_agent_eval.authoring.conversations.runner import ConversationContext
     from ci_agent_eval.authoring.scenarios.scenario import Scenario
     from ci_agent_eval.authoring.simulation import Simulation
     from ci_agent_eval.recording import EpisodeRecorder
+
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -94,3 +99,46 @@ def _refuse_same_ids(found: Iterable[Scenario]) -> None:
 
 def _build_usage_error(definition: pytest.Item, problem: str) -> pytest.Collector.CollectError:
     return pytest.Collector.CollectError(f"{definition.nodeid}: @scenarios: the test {problem}")
+
+
+@pytest.fixture(name="_agent_eval_conversation")
+def _conversation_fixture(
+    request: pytest.FixtureRequest, _agent_eval_recorder: EpisodeRecorder
+) -> Generator[ConversationContext, None, None]:
+    from ci_agent_eval.authoring.conversations.runner import ConversationContext  # noqa: PLC0415 - inert until used
+
+    conversation = ConversationContext(_agent_eval_recorder)
+    yield conversation
+    if conversation.cleanup_errors and _was_interrupted(request.node):
+        # After Ctrl-C an exception in a teardown would end pytest itself.
+        errors = "; ".join(
+            f"{type(error).__name__}: {error}" for error in conversation.cleanup_errors
+        )
+        if request.config.pluginmanager.hasplugin("terminalreporter"):
+            request.config.get_terminal_writer().line(
+                make_printable(f"{request.node.nodeid}: cleaning up the agent failed: {errors}")
+            )
+    elif len(conversation.cleanup_errors) > 1:
+        raise ExceptionGroup("cleaning up the agents failed", conversation.cleanup_errors)
+    elif conversation.cleanup_errors:
+        raise conversation.cleanup_errors[0]
+
+
+def _was_interrupted(item: pytest.Item) -> bool:
+    """Return whether the test has no ending, not even a failed one."""
+    return item.stash[detection.EPISODE].final_episode is None
+
+
+def get_default_scenario(item: pytest.Item) -> str:
+    """Return the scenario of an item whose marker names none: its conversation or node id."""
+    nodeid = get_base_nodeid(item)
+    if not detection.is_conversation(item):
+        return nodeid
+    _, found, parameters = nodeid.partition(f"::{getattr(item, 'originalname', item.name)}[")
+    return (
+        f"{_get_declaration(item).name}[{parameters}" if found else str(_get_declaration(item).name)
+    )
+
+
+def _get_declaration(item: pytest.Item) -> Any:
+    return getattr(item.obj, detection.CONVERSATION)  # type: ignore[attr-defined]  # see is_conversation

@@ -23,7 +23,7 @@ from ci_agent_eval.recording.active_episode import get_active_episode
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine.cassette import CassetteSession
-    from ci_agent_eval.engine.rate_windows import RateWindows
+    from ci_agent_eval.engine.rate_limits import RateWindows
     from ci_agent_eval.model_traffic.recorder import TrafficRecorder
 
 WINDOWS = pytest.StashKey[Any]()
@@ -42,7 +42,7 @@ def import_before(items: Sequence[pytest.Item]) -> None:
     has_runs = any(not _RUNS.isdisjoint(getattr(item, "fixturenames", ())) for item in items)
     if not has_runs and CLIENTS.isdisjoint(sys.modules):
         return
-    from ci_agent_eval.engine.run_imports import import_before_episodes  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.engine.session import import_before_episodes  # noqa: PLC0415 - inert until used
 
     import_before_episodes(has_runs=has_runs)
 
@@ -164,7 +164,7 @@ def _get_windows(config: pytest.Config) -> Callable[[str], RateWindows]:
     if WINDOWS in config.stash:
         known: Callable[[str], RateWindows] = config.stash[WINDOWS]
         return known
-    from ci_agent_eval.engine.rate_windows import RateWindows  # noqa: PLC0415 - as above
+    from ci_agent_eval.engine.rate_limits import RateWindows  # noqa: PLC0415 - as above
 
     windows = functools.cache(lambda _: RateWindows(read_clock))
     config.stash[WINDOWS] = windows

@@ -24,11 +24,14 @@ from ci_agent_eval.pytest_plugin.episodes.endings import MAX_NAME, shorten_messa
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.pytest_plugin.evaluation import rewritten_asserts
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import REWRITTEN
+from ci_agent_eval.pytest_plugin.evaluation.explanations import (
+    sort_explained_sets,
+    sort_failed_sets,
+)
 from ci_agent_eval.pytest_plugin.evaluation.library_assertions import (
     get_expected_exceptions,
     list_expecting_types,
 )
-from ci_agent_eval.pytest_plugin.evaluation.stable_repr import sort_explained_sets, sort_failed_sets
 from ci_agent_eval.pytest_plugin.options import ASSERT_MODULES
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,

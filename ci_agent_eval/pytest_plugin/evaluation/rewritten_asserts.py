@@ -27,7 +27,7 @@ import pytest
 from _pytest.assertion import rewrite, util
 
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import REWRITTEN, has_evaluation_name
-from ci_agent_eval.pytest_plugin.evaluation.stable_repr import sort_sets
+from ci_agent_eval.pytest_plugin.evaluation.explanations import sort_sets
 
 if TYPE_CHECKING:
     from ci_agent_eval.pytest_plugin.evaluation.assert_evidence import AssertEvidence

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ci_agent_eval.checks import CallsAfterAnswer, ErrorRecovery, Loops, RepeatedCalls, StepRatio
-from ci_agent_eval.checks.recovery import SAYS_SO
+from ci_agent_eval.checks.efficiency import SAYS_SO
 from ci_agent_eval.errors import InputError
 from tests.builders import calling, talk, turn
 from tests.tables import each_row

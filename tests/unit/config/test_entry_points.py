@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.authoring.scenarios.named_checks import build_check
+from ci_agent_eval.authoring.scenarios.parts import build_check
 from ci_agent_eval.checks import RequiredText
 from ci_agent_eval.config.entry_points import CHECKS, list_extensions, load_extension
 from ci_agent_eval.config.settings import load_settings

@@ -19,8 +19,7 @@ from ci_agent_eval.engine.cassette.document import (
     parse_cassette,
     render_cassette,
 )
-from ci_agent_eval.engine.cassette.misses import describe_changes
-from ci_agent_eval.engine.cassette.rules import parse_rules
+from ci_agent_eval.engine.cassette.misses import describe_changes, parse_rules
 from ci_agent_eval.engine.cassette.yaml_text import parse_cassette_yaml, render_cassette_yaml
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor

@@ -11,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.engine.declarations import CLIServer
-from ci_agent_eval.engine.servers.arguments import split_arguments
-from ci_agent_eval.engine.servers.cli import check_subcommand, render_tool_description
+from ci_agent_eval.engine.servers.cli import (
+    check_subcommand,
+    render_tool_description,
+    split_arguments,
+)
 from ci_agent_eval.errors import InputError
 from tests.tables import each_row
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.engine.rate_limits import Concurrency
-from ci_agent_eval.engine.rate_windows import MINUTE_S, RateWindow, RateWindows
+from ci_agent_eval.engine.rate_limits import MINUTE_S, Concurrency, RateWindow, RateWindows
 
 
 def test_what_is_beyond_the_limit_waits_for_an_empty_window():

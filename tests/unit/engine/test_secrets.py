@@ -6,8 +6,13 @@ import base64
 
 from ci_agent_eval.engine.adapters.command import CommandAgent
 from ci_agent_eval.engine.adapters.http import HTTPAgent
-from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer, Provider
-from ci_agent_eval.engine.secrets import find_declared_secrets
+from ci_agent_eval.engine.declarations import (
+    Agent,
+    CLIServer,
+    MCPServer,
+    Provider,
+    find_declared_secrets,
+)
 from tests.tables import each_row
 
 SECRET = "k4Wq-9Zt/Lx2="

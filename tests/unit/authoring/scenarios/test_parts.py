@@ -11,7 +11,7 @@ import yaml
 from ci_agent_eval import checks as own_checks
 from ci_agent_eval.authoring.scenarios import load
 from ci_agent_eval.authoring.scenarios.load import load_scenarios, parse_scenarios
-from ci_agent_eval.authoring.scenarios.named_checks import NAMES, build_check
+from ci_agent_eval.authoring.scenarios.parts import NAMES, build_check
 from ci_agent_eval.checks import (
     DimensionRubric,
     ForbiddenTools,

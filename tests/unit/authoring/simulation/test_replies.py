@@ -7,7 +7,7 @@ from types import SimpleNamespace as Bag
 
 import pytest
 
-from ci_agent_eval.authoring.simulation.replies import parse_reply, record_reply
+from ci_agent_eval.authoring.simulation.app_under_test import parse_reply, record_reply
 from ci_agent_eval.contract.stops import Stop
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall
 from ci_agent_eval.engine import Reply as EngineReply

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.pytest_plugin.concurrency.fixture_scope_guard import (
+from ci_agent_eval.pytest_plugin.concurrency.fixtures import (
     FixtureScopeGuard,
     GuardedItem,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from types import SimpleNamespace
 
-from ci_agent_eval.pytest_plugin.concurrency.item_order import ItemOrder
+from ci_agent_eval.pytest_plugin.concurrency.eligibility import ItemOrder
 from tests.tables import each_row
 
 
