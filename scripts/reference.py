@@ -16,7 +16,7 @@ import pytest
 from ci_agent_eval.app.cli import EXIT_CODES, cli
 from ci_agent_eval.app.setup.workflows import WorkflowPlan, build_workflows
 from ci_agent_eval.config.inputs import ACTION_INPUTS, REPORT_MODE, RUN_INPUTS, ActionInput
-from ci_agent_eval.config.options import OPTIONS, Option
+from ci_agent_eval.config.options import INPUT_OPTIONS, OPTIONS, Option
 from ci_agent_eval.pytest_plugin import pytest_addoption
 
 ROOT = Path(__file__).parents[1]
@@ -63,10 +63,10 @@ def render_page(page: str, action: str) -> str:
     """Return a reference page with its tables written anew."""
     tables = {
         "inputs": _table(
-            ("input", "description"), ((f"`{i.name}`", i.help) for i in ACTION_INPUTS)
+            ("input", "description"), ((f"`{i.name}`", i.help) for i in _list_inputs())
         ),
         "options": _table(
-            ("input and flag", "configuration key", "environment variable", "description"),
+            ("flag", "configuration key", "environment variable", "description"),
             map(_row, OPTIONS),
         ),
         "outputs": _table(
@@ -153,7 +153,7 @@ def _list_pytest_options() -> Iterator[tuple[str, str, str]]:
 
 
 def _list_inputs() -> tuple[ActionInput, ...]:
-    return (*ACTION_INPUTS, *(ActionInput(option.name, option.help) for option in OPTIONS))
+    return (*ACTION_INPUTS, *(ActionInput(option.name, option.help) for option in INPUT_OPTIONS))
 
 
 def _inputs(inputs: Iterable[ActionInput]) -> str:
@@ -168,7 +168,7 @@ def _input(given: ActionInput) -> str:
 
 def _row(option: Option) -> tuple[str, ...]:
     key = ".".join(option.key)
-    return f"`{option.name}`", f"`{key}`", f"`{option.variable}`", option.help
+    return f"`--{option.name}`", f"`{key}`", f"`{option.variable}`", option.help
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

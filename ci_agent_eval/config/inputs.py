@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from ci_agent_eval.config.options import DEFAULT_ARTIFACT, OPTIONS
+from ci_agent_eval.config.options import DEFAULT_ARTIFACT, INPUT_OPTIONS, OPTIONS
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.sharding import normalize_shard
 
@@ -20,7 +20,7 @@ _MIN_MINOR = 11
 
 @dataclass(frozen=True, slots=True)
 class ActionInput:
-    """An input of the action alone; the options of `OPTIONS` are inputs too."""
+    """An input of the action alone; the options of `INPUT_OPTIONS` are inputs too."""
 
     name: str
     help: str
@@ -101,9 +101,7 @@ REPORT_MODE = ActionInput(
 )
 """The input of the action without Docker, which cannot run a suite."""
 
-RUN_INPUTS = frozenset(
-    {"python-version", "install", "paths", "pytest-args", "shard", "confirm", "confirm-base"}
-)
+RUN_INPUTS = frozenset({"python-version", "install", "paths", "pytest-args", "shard"})
 """Names of inputs that only mode "run" reads."""
 
 _MODES: Mapping[str, Mode] = {
@@ -139,7 +137,7 @@ class ActionInputs:
     config: str | None = None
     token: str = field(default="", repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
-    """Values of the options of `OPTIONS` that are set, by name."""
+    """Values of the options of `INPUT_OPTIONS` that are set, by name."""
 
 
 def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
@@ -148,6 +146,7 @@ def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
     Raises InputError with the name of a wrong input.
     """
     mode = _parse_mode(_get_input(environ, "mode") or "run")
+    _refuse_other_options(environ)
     _refuse_other_modes(environ, mode)
     if mode != "publish":
         _refuse_shared_name(environ)
@@ -165,7 +164,7 @@ def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
         shard=normalize_shard(_get_input(environ, "shard"), "input shard"),
         config=_get_input(environ, "config"),
         token=_get_input(environ, "github-token") or "",
-        options={o.name: value for o in OPTIONS if (value := _get_input(environ, o.name))},
+        options={o.name: value for o in INPUT_OPTIONS if (value := _get_input(environ, o.name))},
     )
 
 
@@ -189,6 +188,16 @@ def _parse_python_version(environ: Mapping[str, str]) -> str | None:
             "with quotes"
         )
     return text
+
+
+def _refuse_other_options(environ: Mapping[str, str]) -> None:
+    """Refuse an option that is no input, which GitHub passes with a warning only."""
+    for option in OPTIONS:
+        if option not in INPUT_OPTIONS and _get_input(environ, option.name) is not None:
+            raise InputError(
+                f"input {option.name}: the action has no such input; write "
+                f"{'.'.join(option.key)} to agent-eval.toml, or set {option.variable} below `env`"
+            )
 
 
 def _refuse_other_modes(environ: Mapping[str, str], mode: Mode) -> None:

@@ -1,7 +1,7 @@
-"""Table of all options: configuration key, environment variable, flag and action input.
+"""Table of all options: configuration key, environment variable and flag.
 
 `key` is the place in the configuration file; the environment variable is
-`AGENT_EVAL_<NAME>`, the flag `--<name>` and the action input `<name>`.
+`AGENT_EVAL_<NAME>` and the flag `--<name>`. Those of `INPUT_OPTIONS` are inputs of the action too.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ OptionKind = Literal["text", "flag", "number", "count", "choice"]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A setting that can be given as flag, variable, file key and action input."""
+    """A setting that can be given as flag, variable and file key."""
 
     name: str
-    """Name of the flag and the action input, in kebab case."""
+    """Name of the flag, in kebab case."""
     key: tuple[str, ...]
     """Path in the configuration file."""
     kind: OptionKind
@@ -301,6 +301,13 @@ OPTIONS: tuple[Option, ...] = (
         "there. https only, without #.",
     ),
 )
+
+INPUT_OPTIONS = tuple(
+    option
+    for option in OPTIONS
+    if option.name in {"suite", "baseline", "comment", "check-run", "check-name", "report-url"}
+)
+"""The options that are inputs of the action: those in which the jobs of a repository differ."""
 
 
 def check_format(name: str) -> str:

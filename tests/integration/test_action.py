@@ -154,7 +154,8 @@ def test_a_partial_run_is_never_the_evidence_of_the_check(workspace, github):
     assert [run.conclusion for run in github.check_runs("octo/shop")] == ["failure"]
     assert "restricted by <code>-k email</code>" in github.comments("octo/shop", 7)[0].body
 
-    again = workspace.action(mode="report", results="agent-eval-report", report_dir="again")
+    folder = {"AGENT_EVAL_REPORT_DIR": "again"}
+    again = workspace.action(mode="report", results="agent-eval-report", environ=folder)
     assert again.returncode == 1
     verdict = json.loads((workspace.folder / "again/verdict.json").read_text())
     assert [reason["kind"] for reason in verdict["verdict"]["reasons"]] == ["partial"]
@@ -289,7 +290,11 @@ def test_base_runs_are_the_baseline_of_a_pull_request(workspace, github):
     [
         ({"mode": "walk"}, "input mode: 'walk' is no mode; use run, report or publish"),
         ({"paths": "'open"}, 'input paths: No closing quotation in "\'open"; close the quote'),
-        ({"min_pass_rate": "high"}, "option --min-pass-rate: must be a number"),
+        (
+            {"min_pass_rate": "0.5"},
+            "input min-pass-rate: the action has no such input; write gate.",
+        ),
+        ({"check_run": "high"}, "option --check-run: Input should be a valid boolean"),
         ({"config": "gone.toml"}, "gone.toml: cannot be read"),
         (
             {"mode": "report", "shard": "1/2", "results": "x"},
@@ -299,7 +304,6 @@ def test_base_runs_are_the_baseline_of_a_pull_request(workspace, github):
         ({"mode": "report", "results": "x", "paths": "y"}, "input paths: only mode run reads it"),
         ({"python_version": "3.1"}, "input python-version: '3.1' is not Python 3.11 or newer"),
         ({"mode": "publish", "python_version": "3.12"}, "input python-version: only mode run"),
-        ({"mode": "publish", "confirm": "true"}, "input confirm: only mode run reads it"),
         ({"mode": "publish"}, "no earlier step of this job wrote a report"),
     ],
 )

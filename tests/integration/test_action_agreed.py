@@ -16,9 +16,8 @@ def comments(fake):
 def test_shards_publish_nothing_and_the_report_on_them_does(workspace):  # noqa: F811
     fake = workspace.github
     for index in (1, 2):
-        done = workspace.action(
-            paths="examples/refund_desk", shard=f"{index}/2", report_dir=f"shards/{index}"
-        )
+        folder = {"AGENT_EVAL_REPORT_DIR": f"shards/{index}"}
+        done = workspace.action(paths="examples/refund_desk", shard=f"{index}/2", environ=folder)
         assert f"shard {index} of 2" in done.stdout
         assert "::error file=" not in done.stdout
         assert workspace.summary.startswith("\n<!-- agent-eval suite=default -->\n### ")

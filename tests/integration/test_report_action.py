@@ -75,7 +75,9 @@ def comment_and_conclusion(workspace):  # noqa: F811
 def test_reports_results_of_earlier_steps(workspace, step):  # noqa: F811
     (workspace.folder / "shop.xml").write_text(JUNIT.format("test_bad", "<failure>no</failure>"))
 
-    done = step(junit="shop.xml", title="Shop")
+    (workspace.folder / "agent-eval.toml").write_text('title = "Shop"\n')
+
+    done = step(junit="shop.xml")
 
     assert done.returncode == 1, done.stdout + done.stderr
     body, conclusion = comment_and_conclusion(workspace)
@@ -105,8 +107,9 @@ def test_says_what_the_container_says(workspace, step):  # noqa: F811
 def test_needs_nothing_that_windows_lacks(workspace, step):  # noqa: F811
     write_run(workspace.folder / "evals/now", episode("refund"), episode("exchange"))
     write_run(workspace.folder / "before", episode("refund"))
+    (workspace.folder / "agent-eval.toml").write_text('formats = ["ctrf"]\n')
 
-    inputs = {"results": "evals/*", "baseline": "before", "formats": "ctrf", "publish": "false"}
+    inputs = {"results": "evals/*", "baseline": "before", "publish": "false"}
     for given in (inputs, {"mode": "publish"}):
         assert workspace.github.check_runs("octo/shop") == []
         done = step(before=f"{WITHOUT_POSIX} ", **given)

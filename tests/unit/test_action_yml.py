@@ -8,7 +8,7 @@ import pytest
 
 from ci_agent_eval.app.report_publication import build_outputs
 from ci_agent_eval.config.inputs import ACTION_INPUTS, RUN_INPUTS
-from ci_agent_eval.config.options import OPTIONS
+from ci_agent_eval.config.options import INPUT_OPTIONS
 from scripts import reference
 from tests.builders import episode, evaluated, report
 
@@ -29,7 +29,7 @@ def describe(block):
 
 
 def test_the_inputs_are_those_the_code_reads():
-    known = {given.name for given in ACTION_INPUTS} | {option.name for option in OPTIONS}
+    known = {given.name for given in ACTION_INPUTS} | {option.name for option in INPUT_OPTIONS}
     assert set(section("inputs")) == known
 
 

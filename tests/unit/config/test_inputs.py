@@ -21,13 +21,19 @@ def test_lists_come_as_lines_or_words_with_comments():
             "INPUT_PATHS": "tests/a\n'tests/with blank'  # the rest later",
             "INPUT_PYTEST-ARGS": "-k 'refund and not slow'",
             "INPUT_INSTALL": "pip install -r requirements.txt\n\n# nothing\npip install .",
-            "INPUT_MIN-PASS-RATE": "0.9",
+            "INPUT_CHECK-NAME": "evals",
         }
     )
     assert inputs.paths == ("tests/a", "tests/with blank")
     assert inputs.pytest_args == ("-k", "refund and not slow")
     assert inputs.install == (("pip", "install", "-r", "requirements.txt"), ("pip", "install", "."))
-    assert inputs.options == {"min-pass-rate": "0.9"}
+    assert inputs.options == {"check-name": "evals"}
+
+
+def test_a_setting_that_is_no_input_is_refused_with_its_other_names():
+    told = r"^input min-pass-rate: .* gate\.min_pass_rate .* AGENT_EVAL_MIN_PASS_RATE below `env`$"
+    with pytest.raises(InputError, match=told):
+        parse_inputs({"INPUT_MIN-PASS-RATE": "0.9"})
 
 
 def test_what_became_of_other_jobs_is_about_a_report():
