@@ -111,10 +111,6 @@ architecture: ## Write the generated parts of docs/architecture.md anew
 reference: $(STAMP) ## Write action.yml's inputs and docs/reference.md from the option tables
 	@$(BIN)/python -m scripts.reference
 
-.PHONY: comment-pictures
-comment-pictures: $(STAMP) ## Make the pictures of the golden comments anew (needs Chromium)
-	@$(BIN)/python scripts/comment_pictures.py
-
 .PHONY: pictures
 pictures: $(STAMP) ## Make the pictures of docs/pictures anew (needs Chromium)
 	@$(BIN)/python scripts/pictures.py

@@ -1,24 +1,17 @@
-"""`make comment-pictures`: render the golden comments as GitHub does, on a desktop and on a phone.
+"""Pictures of comments, rendered as GitHub does.
 
 The style has GitHub's rules for what may scroll sideways: only code blocks and tables.
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 
-from browser_window import find_browser, open_browser, open_page
+from browser_window import open_page
 from markdown_it import MarkdownIt
 from palette import shrink
 from playwright.sync_api import Browser, Page
-
-ROOT = Path(__file__).resolve().parent.parent
-COMMENTS = ROOT / "tests/golden/comments"
-PICTURES = ROOT / "docs/pictures/comments"
-WIDTHS = {"": 860, "-358": 358}
-"""Ending of the picture's name, and the width of the comment in pixels."""
 
 STYLE = """<!doctype html><meta charset="utf-8"><style>
 body { margin: 0; padding: 12px 16px; box-sizing: border-box; background: #ffffff; color: #1f2328;
@@ -64,23 +57,6 @@ TOO_WIDE = """() => {
 """The elements that scroll sideways with every fold open, apart from code blocks."""
 
 
-def main() -> int:
-    """Make every picture; exit status 1 where something scrolls sideways."""
-    browser_path = find_browser()
-    if browser_path is None:
-        print("make comment-pictures: there is no Chromium here; scripts/chromium installs it")
-        return 1
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    problems: list[str] = []
-    with open_browser(browser_path) as browser:
-        for comment in sorted(COMMENTS.glob("*.md")):
-            for ending, width in WIDTHS.items():
-                picture = PICTURES / f"{comment.stem}{ending}.png"
-                problems += picture_comment(browser, comment, picture, width)
-    print("\n".join(problems) or f"{len(list(PICTURES.iterdir()))} pictures in {PICTURES.name}")
-    return 1 if problems else 0
-
-
 def render_page(comment: str) -> str:
     """Return a comment's page."""
     markdown = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -103,7 +79,3 @@ def find_too_wide(page: Page) -> list[str]:
     """Return the elements of a page that scroll sideways, apart from code blocks."""
     found: list[str] = page.evaluate(TOO_WIDE)
     return found
-
-
-if __name__ == "__main__":
-    sys.exit(main())

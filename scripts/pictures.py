@@ -1,7 +1,8 @@
 """`make pictures`: make the pictures of docs/pictures anew, in the Chromium of this machine.
 
 The report and the comment are what `agent-eval report` leaves for the results that
-`pictures_data.py` writes.
+`pictures_data.py` writes; further comments are golden ones. In no golden comment does anything
+but code blocks scroll sideways, on a desktop or on a phone.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from browser_window import find_browser, open_page
+from browser_window import find_browser, open_browser, open_page
 from comment_pictures import picture_comment
 from palette import shrink
-from playwright.sync_api import Browser, FloatRect, Page, sync_playwright
+from playwright.sync_api import Browser, FloatRect, Page
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs/pictures"
@@ -22,6 +23,12 @@ LARGEST = 200_000
 """Bytes of a picture; the repository keeps every version of it."""
 
 PADDING = 24
+
+COMMENTS = ROOT / "tests/golden/comments"
+SHOWN_COMMENTS = {"1-green-cheaper-slower", "10-three-regressions", "14-prompt-changed"}
+"""The golden comments that docs/comment.md shows."""
+DESKTOP, PHONE = 860, 358
+"""Widths of a comment in pixels."""
 
 SETTINGS = """
 suite = "support-desk"
@@ -43,17 +50,26 @@ def main() -> int:
         print("make pictures: there is no Chromium here; scripts/chromium installs it")
         return 1
     PICTURES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as name, open_browser(found) as browser:
         report = _report(Path(name))
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         _report_picture(browser, report / "report.html")
-        _changed_picture(browser, report / "report.html")
-        _episode_picture(browser, report / "report.html")
-        picture_comment(browser, report / "comment.md", PICTURES / "comment.png", 860)
+        picture_comment(browser, report / "comment.md", PICTURES / "comment.png", DESKTOP)
+        problems = _picture_golden_comments(browser, Path(name))
         for picture in sorted(PICTURES.glob("*.png")):
             shrink(browser, picture)
-        browser.close()
-    return _measure()
+    print("".join(f"{problem}\n" for problem in problems), end="")
+    return _measure() or int(bool(problems))
+
+
+def _picture_golden_comments(browser: Browser, folder: Path) -> list[str]:
+    """Make the pictures of the shown comments, and return what scrolls sideways in any."""
+    problems: list[str] = []
+    for comment in sorted(COMMENTS.glob("*.md")):
+        is_shown = comment.stem in SHOWN_COMMENTS
+        picture = (PICTURES / "comments" if is_shown else folder) / f"{comment.stem}.png"
+        problems += picture_comment(browser, comment, picture, DESKTOP)
+        problems += picture_comment(browser, comment, folder / f"phone-{picture.name}", PHONE)
+    return problems
 
 
 def _report(folder: Path) -> Path:
@@ -68,22 +84,10 @@ def _report(folder: Path) -> Path:
 
 
 def _report_picture(browser: Browser, file: Path) -> None:
-    """Show the first screen, on a desktop and on a phone."""
-    for name, width in (("report.png", 1180), ("report-phone.png", 390)):
-        with open_page(browser, file, "light", width, 3200) as page:
-            height = _bottom(page, ".cause-board")
-            page.screenshot(path=PICTURES / name, clip=_clip(0, height, width))
-
-
-def _changed_picture(browser: Browser, file: Path) -> None:
-    """Show a scenario that changed, its conversations side by side, in the dark scheme."""
-    with open_page(browser, file, "dark", 1180, 6000) as page:
-        page.locator("#baseline .talk").first.wait_for()
-        box = page.locator("#baseline .pair").first.bounding_box()
-        if box is None:
-            raise SystemExit("make pictures: the report shows no scenario that changed")
-        clip = _clip(box["y"] - 4, box["height"] + 8, 1180)
-        page.screenshot(path=PICTURES / "changed.png", clip=clip)
+    """Show the first screen."""
+    with open_page(browser, file, "light", 1180, 3200) as page:
+        height = _bottom(page, ".cause-board")
+        page.screenshot(path=PICTURES / "report.png", clip=_clip(0, height, 1180))
 
 
 def _clip(top: float, height: float, width: float) -> FloatRect:
@@ -95,21 +99,6 @@ def _bottom(page: Page, selector: str) -> float:
     if box is None:
         raise SystemExit(f"make pictures: the page shows no {selector}")
     return box["y"] + box["height"] + PADDING
-
-
-def _episode_picture(browser: Browser, file: Path) -> None:
-    """Show a failed episode, opened, in the dark scheme."""
-    with open_page(browser, file, "dark", 1180, 6000) as page:
-        page.get_by_role("searchbox").fill("refund_over_limit")
-        page.get_by_role("button", name="failed 7").click()
-        page.get_by_text("4 of 80 episodes").wait_for()
-        page.locator(".episode .opener").first.click()
-        page.evaluate("document.activeElement.blur()")
-        box = page.locator("#episodes").bounding_box()
-        if box is None:
-            raise SystemExit("make pictures: the report shows no episodes")
-        clip = _clip(box["y"] - PADDING, box["height"] + 2 * PADDING, 1180)
-        page.screenshot(path=PICTURES / "episode.png", clip=clip)
 
 
 def _measure() -> int:

@@ -1,4 +1,4 @@
-"""docs/comment.md and docs/shards.md say what the program does."""
+"""docs/comment.md says what the program does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_every_mode_has_its_row():
 
 
 def test_the_agreements_of_the_page_are_read(tmp_path):
-    quarantine, acknowledged = re.findall(r"^```toml\n(.*?)^```", COMMENT, re.DOTALL | re.MULTILINE)
+    acknowledged, quarantine = re.findall(r"^```toml\n(.*?)^```", COMMENT, re.DOTALL | re.MULTILINE)
     (tmp_path / "agent-eval.toml").write_text(quarantine)
     (tmp_path / ACKNOWLEDGED_NAME).write_text(acknowledged)
     settings = load_settings(root=tmp_path, environ={}, flags={})
