@@ -12,19 +12,25 @@ ARG BASE=python:3.13-slim-trixie
 FROM ${BASE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
-COPY requirements/ requirements/
+COPY pyproject.toml requirements/lock.txt ./
 # PyGithub signs what GitHub Apps send with cryptography: nobody does here, and its import alone
 # takes a sixth of PyGithub's time. So it goes, with all of NumPy that only its developers use.
+# uv checks the hashes of constraints, which pip does not; pip installs uv.
+ENV UV_NO_CACHE=1 UV_SYSTEM_CERTS=1 UV_NO_CONFIG=1
 RUN python3 -m venv /build \
-    && /build/bin/pip install --quiet --require-hashes --requirement requirements/build.txt \
+    && awk '/^[a-z]/ { wanted = /^uv==/ } wanted' lock.txt >uv.txt \
+    && /build/bin/pip install --quiet --require-hashes --requirement uv.txt \
+    && install="/build/bin/uv pip install --quiet --require-hashes --requirement pyproject.toml --constraint lock.txt --python" \
+    && $install /build --group build \
     && python3 -m venv --without-pip /opt/agent-eval \
-    && /build/bin/pip --python /opt/agent-eval/bin/python install --quiet --no-compile --require-hashes --requirement requirements/action.txt --requirement requirements/lock.txt \
+    && $install /opt/agent-eval --extra compare --extra inspect --group lock \
     && find /opt/agent-eval/lib/python3*/site-packages/numpy \( -type d \( -name tests -o -name f2py -o -name include \) -prune -o -name '*.pyi' \) -exec rm -r {} + \
     && /build/bin/pip --python /opt/agent-eval/bin/python uninstall --quiet --yes cryptography \
-    && cp requirements/suite.txt /opt \
+    && /build/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
+        --group suite --constraint lock.txt --output-file /opt/suite.txt \
     && python3 -m venv /opt/suite \
-    && /build/bin/pip --python /opt/suite/bin/python install --quiet --no-compile --require-hashes --requirement requirements/suite.txt
-COPY pyproject.toml README.md LICENSE ./
+    && /build/bin/pip --python /opt/suite/bin/python install --quiet --no-compile --require-hashes --requirement /opt/suite.txt
+COPY README.md LICENSE ./
 COPY ci_agent_eval/ ci_agent_eval/
 # Bytecode that is never checked against its source starts fastest, and nothing here changes. The
 # page's template is compiled, too. Pygments' 600 lexers and styles are left as they are: pytest

@@ -8,17 +8,21 @@ PYTHON ?= python3
 export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+UV := $(BIN)/uv
 PYTEST := $(BIN)/python -m pytest
 # A stamp's name carries the content it was made from: a changed lock is a new stamp, and going
 # back to an older commit installs the older lock.
 content = $(shell cat $(1) | cksum | tr -d ' ')
-STAMP := $(VENV)/.stamp-dev-$(call content,requirements/dev.txt pyproject.toml)
-DEMO_STAMP := $(VENV)-demo/.stamp-$(call content,requirements/demo.txt pyproject.toml)
-LINT_STAMP := $(VENV)/.stamp-lint-$(call content,requirements/dev.txt requirements/lint.txt)
-LOCK_STAMP := $(VENV)/.stamp-lock-$(call content,requirements/lock.txt)
-# $(call compat,NAME): the stamp of the environment that requirements/compat-NAME.txt describes.
-compat = $(VENV)-compat-$(1)/.stamp-$(call content,requirements/compat-$(1).txt pyproject.toml)
+LOCK := requirements/lock.txt
+STAMP := $(VENV)/.stamp-dev-$(call content,$(LOCK) pyproject.toml)
+DEMO_STAMP := $(VENV)-demo/.stamp-$(call content,$(LOCK) pyproject.toml)
+LINT_STAMP := $(VENV)/.stamp-lint-$(call content,$(LOCK) pyproject.toml)
+NEWEST_STAMP := $(VENV)-compat-newest/.stamp-$(call content,$(LOCK) pyproject.toml)
+# $(call section,NAME): the pins of an environment in requirements/matrix.txt.
+section = sed -n '/^\# \[$(1)\]/,/^$$/p' requirements/matrix.txt
+# $(call matrix,FOLDER,NAME): the stamp of an environment of such pins.
+matrix = $(VENV)-$(1)/.stamp-$(shell { $(call section,$(2)); cat pyproject.toml; } | cksum | tr -d ' ')
+OLDEST_STAMP := $(call matrix,compat-oldest,compat-oldest)
 # Tests of the plugin that need nothing but pytest, xdist and pytest-timeout, for their oldest and newest.
 ON_EVERY_PYTEST := \
 	concurrency/same concurrency/timeouts conversations/factories conversations/not_awaited \
@@ -27,8 +31,8 @@ ON_EVERY_PYTEST := \
 	option_eval outcomes subtests terminal unrelated watched_states
 FRAMEWORK_NODE := tests/frameworks/node
 STEERING_NODE := tests/steering_agents/node
-# $(call framework,NAME): the stamp of the environment that requirements/frameworks-NAME.txt describes.
-framework = $(VENV)-frameworks-$(1)/.stamp-$(call content,requirements/frameworks-$(1).txt pyproject.toml)
+# $(call framework,NAME): the stamp of the environment of a framework.
+framework = $(call matrix,frameworks-$(1),$(1))
 FRAMEWORKS := agno autogen crewai google-adk langgraph llama-index node openai-agents pydantic-ai sdks smolagents strands
 # Those of `make frameworks NAME="..."`; a variable of the shell that is called NAME does not count.
 SELECTED := $(if $(filter command,$(firstword $(origin NAME))),$(NAME),$(FRAMEWORKS))
@@ -66,8 +70,8 @@ container: $(STAMP) ## Build the image and run the action as GitHub's runner doe
 .PHONY: compat compat-oldest compat-newest
 compat: compat-oldest compat-newest ## Run the plugin beside others, on the oldest and newest pytest
 
-compat-oldest: $(call compat,oldest)
-compat-newest: $(call compat,newest)
+compat-oldest: $(OLDEST_STAMP)
+compat-newest: $(NEWEST_STAMP)
 compat-oldest compat-newest:
 	@PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-$@/bin/python -m pytest -c tests/compat/pytest.ini \
 		-p xdist -n auto $(ARGS) tests/compat
@@ -161,62 +165,52 @@ mermaid:
 	bash scripts/mermaid/run tests/golden/render/*.md tests/golden/comments/*.md docs/architecture.md
 
 .PHONY: lock
-lock: $(LOCK_STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that fit)
-	$(call compile,dev,pyproject.toml --extra pytest --extra evals --extra compare --extra inspect --extra proxy --group dev)
-	$(call compile,action,pyproject.toml --extra compare --extra inspect -c requirements/dev.txt)
-	$(call compile,demo,pyproject.toml --extra pytest --group build -c requirements/dev.txt)
-	$(call compile,suite,--group suite -c requirements/dev.txt)
-	$(call compile,build,--group build -c requirements/dev.txt)
-	$(call compile,lint,--group lint -c requirements/dev.txt)
-	$(call compile,lock,--group lock)
-	$(call compile,compat-newest,--group compat-newest -c requirements/dev.txt)
-	$(call compile,compat-oldest,--group compat-oldest --resolution lowest-direct)
-	$(foreach name,$(FRAMEWORKS),$(call compile,frameworks-$(name),pyproject.toml --extra pytest --extra traffic requirements/frameworks-common.in requirements/frameworks-$(name).in) && ) true
+lock: $(STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that fit)
+	$(UV) pip compile $(COMPILE) --generate-hashes pyproject.toml --all-extras \
+		--group dev --group lint --group suite --group lock --group compat-newest --output-file $(LOCK)
+	@sed -n '1,/^$$/p' requirements/matrix.txt > requirements/matrix.new
+	@$(call compile_section,compat-oldest,--group compat-oldest --resolution lowest-direct)
+	@$(foreach name,$(FRAMEWORKS),$(call compile_section,$(name),pyproject.toml --extra pytest --extra traffic --group $(name)) && ) true
+	@mv requirements/matrix.new requirements/matrix.txt
 
-# $(call compile,NAME,SOURCES): one lock, with hashes and without the name of any index. All but
-# the first are held to the versions of the first, so that they agree wherever they meet; the
-# oldest that we support are old on purpose, and each framework has versions of its own.
-compile = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-header --no-annotate $(if $(UPGRADE),--upgrade) \
-	$(2) --output-file requirements/$(1).txt
+COMPILE := --quiet --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate $(if $(UPGRADE),--upgrade)
+# $(call compile_section,NAME,SOURCES): what stands in the section now is preferred.
+compile_section = $(call section,$(1)) > $(VENV)/$(1).txt && \
+	$(UV) pip compile $(COMPILE) $(2) --output-file $(VENV)/$(1).txt > /dev/null && \
+	{ echo "\# [$(1)]"; cat $(VENV)/$(1).txt; echo; } >> requirements/matrix.new
 
 .PHONY: clean
 clean: ## Remove all that make made
 	rm -rf $(VENV) $(VENV)-demo $(VENV)-compat-* $(VENV)-frameworks-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/*/node_modules $(FRAMEWORK_NODE)/node_modules $(STEERING_NODE)/node_modules
 	find ci_agent_eval tests examples scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(STAMP): requirements/dev.txt
-	$(call venv,$(VENV),$<)
-	@rm -f $(VENV)/.stamp-dev-*
+$(STAMP): $(LOCK)
+	$(call new_venv,$(VENV))
+	$(call install,$(VENV),--extra pytest --extra evals --extra compare --extra inspect --extra proxy --group dev)
 	@touch $@
 
-$(DEMO_STAMP): requirements/demo.txt
-	$(call venv,$(VENV)-demo,$<)
-	@rm -f $(VENV)-demo/.stamp-*
+$(DEMO_STAMP): $(LOCK)
+	$(call new_venv,$(VENV)-demo)
+	$(call install,$(VENV)-demo,--extra pytest --group build)
 	@touch $@
 
-$(LINT_STAMP): $(STAMP) requirements/lint.txt
-	@$(PIP) install --require-hashes --requirement requirements/lint.txt
+$(LINT_STAMP): $(STAMP)
+	$(call install,$(VENV),--group lint)
 	@rm -f $(VENV)/.stamp-lint-*
 	@touch $@
 
-$(LOCK_STAMP): $(STAMP) requirements/lock.txt
-	@$(PIP) install --require-hashes --requirement requirements/lock.txt
-	@rm -f $(VENV)/.stamp-lock-*
+$(NEWEST_STAMP): $(LOCK)
+	$(call new_venv,$(@D))
+	$(call install,$(@D),--group compat-newest)
 	@touch $@
 
-$(call compat,oldest): requirements/compat-oldest.txt
-$(call compat,newest): requirements/compat-newest.txt
-$(call compat,oldest) $(call compat,newest):
-	$(call venv,$(@D),$<)
-	@rm -f $(@D)/.stamp-*
+$(OLDEST_STAMP): | $(STAMP)
+	$(call install_section,$(@D),compat-oldest)
 	@touch $@
 
-# The frameworks bring hundreds of packages, which uv installs in a tenth of pip's time.
 define framework_rule
-$(call framework,$(1)): requirements/frameworks-$(1).txt | $(LOCK_STAMP)
-	$$(call uv_venv,$$(@D),$$<)
-	@rm -f $$(@D)/.stamp-*
+$(call framework,$(1)): | $(STAMP)
+	$$(call install_section,$$(@D),$(1))
 	@touch $$@
 
 endef
@@ -241,25 +235,28 @@ define npm_ci
 @touch $(firstword $(1))/node_modules/.package-lock.json
 endef
 
-# $(call venv,DIR,LOCK): an environment with what the lock names and this package. Hashes are
-# checked; the lock is whole, so nothing is sought beside it. The package itself is installed
-# editable, built by the pinned flit_core.
-define venv
-$(call bare_venv,$(1),$(2))
-	@$(1)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation --no-index --editable .
-endef
-
-# $(call uv_venv,DIR,LOCK): the same by uv.
-define uv_venv
-	@echo 'Installing the pinned dependencies into $(1)'
-	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(1)
-	@$(BIN)/uv pip install --quiet --python $(1) --require-hashes --requirement $(2)
-	@$(BIN)/uv pip install --quiet --python $(1) --no-deps --no-build-isolation --no-index --editable .
-endef
-
-define bare_venv
+# $(call new_venv,DIR): an environment with nothing but the pinned uv, which pip installs.
+define new_venv
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "make: Python >= 3.11 is needed; say which with make PYTHON=/path/to/python3.x")'
-	@echo 'Installing the $(words $(shell grep == $(2) | cut -d= -f1 | cut -d' ' -f1 | sort -u)) packages of $(2) into $(1)'
-	@$(PYTHON) -m venv $(1)
-	@$(1)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes --requirement $(2)
+	@echo 'Installing the locked packages into $(1)'
+	@$(PYTHON) -m venv --clear $(1)
+	@awk '/^[a-z]/ { wanted = /^uv==/ } wanted' $(LOCK) > $(1)/uv.txt
+	@$(1)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes --requirement $(1)/uv.txt
+endef
+
+# $(call install,DIR,OPTIONS): the part of the lock that some extras and groups need, and this package,
+# editable and built by the pinned flit_core. uv takes versions and hashes from constraints, and
+# refuses what has none there.
+define install
+	@$(1)/bin/uv pip install --quiet --python $(1) --require-hashes --requirement pyproject.toml $(2) --constraint $(LOCK)
+	@$(1)/bin/uv pip install --quiet --python $(1) --no-deps --no-build-isolation --no-index --editable .
+endef
+
+# $(call install_section,DIR,NAME): the same of a section of requirements/matrix.txt.
+define install_section
+	@echo 'Installing the pinned packages into $(1)'
+	@$(PYTHON) -m venv --clear --without-pip $(1)
+	@$(call section,$(2)) > $(1)/pins.txt
+	@$(UV) pip install --quiet --python $(1) --no-deps --requirement $(1)/pins.txt
+	@$(UV) pip install --quiet --python $(1) --no-deps --no-build-isolation --no-index --editable .
 endef

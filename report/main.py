@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,10 +26,14 @@ def install(folder: Path) -> int:
     uv installs in a third of pip's time, and pip installs uv.
     """
     shutil.rmtree(folder, ignore_errors=True)  # of an earlier step, perhaps of another version
-    options = ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
-    locks, tools = ROOT / "requirements", folder / "tools"
+    options = ["--quiet", "--require-hashes", "--only-binary", ":all:"]
+    lock, tools = ROOT / "requirements/lock.txt", folder / "tools"
+    (block,) = re.findall(r"^uv==.*\n(?:[ ].*\n)*", lock.read_text("utf-8"), re.MULTILINE)
+    tools.mkdir(parents=True)
+    uv_lock = tools / "uv.txt"
+    uv_lock.write_text(block, "utf-8")
     pip = [sys.executable, "-I", "-m", "pip", "install", "--disable-pip-version-check", *options]
-    status = subprocess.call([*pip, "--target", str(tools), "-r", str(locks / "lock.txt")])
+    status = subprocess.call([*pip, "--target", str(tools), "-r", str(uv_lock)])
     if status != 0:
         return status
     sys.path.insert(0, str(tools))
@@ -36,8 +41,9 @@ def install(folder: Path) -> int:
 
     # A configuration in the workspace could name another index.
     uv = [find_uv_bin(), "pip", "install", "--no-config", "--python", sys.executable, *options]
-    packages = str(folder / "packages")
-    return subprocess.call([*uv, "--target", packages, "-r", str(locks / "action.txt")])
+    uv += ["--target", str(folder / "packages"), "--constraint", str(lock)]
+    extras = ["--extra", "compare", "--extra", "inspect"]
+    return subprocess.call([*uv, "--requirement", str(ROOT / "pyproject.toml"), *extras])
 
 
 def report(folder: Path) -> int:

@@ -57,8 +57,8 @@ PARTS = (
         "ci_agent_eval/analysis/",
         without=[*_GITHUB, "tests/integration/html", "tests/unit/results", "tests/unit/steering"],
     ),
-    Part(("compat-oldest", "ARGS=-q"), 180, (*_PLUGIN, "tests/compat/", "requirements/compat-")),
-    Part(("compat-newest", "ARGS=-q"), 180, (*_PLUGIN, "tests/compat/", "requirements/compat-")),
+    Part(("compat-oldest", "ARGS=-q"), 180, (*_PLUGIN, "tests/compat/", "requirements/matrix.txt")),
+    Part(("compat-newest", "ARGS=-q"), 180, (*_PLUGIN, "tests/compat/", "requirements/lock.txt")),
     Part(("newest", "ARGS=-q tests/unit"), 240, ()),
     Part(("newest", "ARGS=-q tests/plugin"), 400, ()),
     Part(
@@ -67,7 +67,7 @@ PARTS = (
         ("ci_agent_eval/steering/", "tests/steering_agents/"),
     ),
     *(
-        Part(("frameworks", f"NAME={name}"), 120, (*_TRAFFIC, f"requirements/frameworks-{name}."))
+        Part(("frameworks", f"NAME={name}"), 120, (*_TRAFFIC, "requirements/matrix.txt"))
         for name in _FRAMEWORKS
     ),
 )

@@ -12,7 +12,11 @@ NOT_LOCKED = {"ci-agent-eval", "pip", "setuptools"}
 
 def locked(name):
     """Return package -> version; one that another platform or Python needs may be missing."""
-    text = (REQUIREMENTS / f"compat-{name}.txt").read_text("utf-8")
+    if name == "newest":
+        text = (REQUIREMENTS / "lock.txt").read_text("utf-8")
+    else:
+        sections = (REQUIREMENTS / "matrix.txt").read_text("utf-8")
+        text = sections.partition("# [compat-oldest]\n")[2].partition("\n\n")[0]
     return dict(re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE))
 
 

@@ -40,6 +40,7 @@ def copy_action(folder: Path) -> Path:
     """Copy what the action uses of this repository, for act copies it twice."""
     for name in ("ci_agent_eval", "report", "requirements"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
     return folder
 
 

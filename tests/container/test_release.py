@@ -19,11 +19,7 @@ from tests.container.engine import ROOT, run
 pytestmark = [pytest.mark.container, pytest.mark.timeout(1200)]
 
 REGISTRY = "github.com/google/go-containerregistry/cmd/registry@v0.20.6"
-PLATFORMS = {
-    "Linux arm64": ("manylinux_2_28_aarch64", "manylinux2014_aarch64"),
-    "macOS arm64": ("macosx_14_0_arm64",),
-    "Windows": ("win_amd64",),
-}
+PLATFORMS = {"Linux arm64": "aarch64-manylinux_2_28", "macOS arm64": "macos", "Windows": "windows"}
 
 
 @pytest.fixture
@@ -63,12 +59,13 @@ def test_dry_run_pins_an_image_that_runs(registry, tmp_path):
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_locked_packages_have_wheels(platform, tmp_path):
-    wanted = [word for name in PLATFORMS[platform] for word in ("--platform", name)]
-    image = ("build", "suite") if platform.startswith("Linux") else ("lock",)
-    options = ["--dry-run", "--ignore-installed", "--no-deps", "--require-hashes"]
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", *options]
+    packages = ["--extra=compare", "--extra=inspect", "--group=lock"]
+    image = ["--group=build", "--group=suite"] if platform.startswith("Linux") else []
+    options = ["--dry-run", "--require-hashes", "--only-binary=:all:", "--python-version=3.13"]
+    where = [f"--python-platform={PLATFORMS[platform]}", "--target", tmp_path]
+    source = ["--requirement", "pyproject.toml", "--constraint", "requirements/lock.txt"]
+    uv = [Path(sys.executable).with_name("uv"), "pip", "install", *options, *where]
 
-    for lock in ("action", *image):
-        where = ["--target", tmp_path, "--requirement", Path("requirements") / f"{lock}.txt"]
-        done = run([*pip, *wanted, "--python-version=3.13", "--only-binary=:all:", *where])
-        assert done.returncode == 0, done.stdout
+    done = run([*uv, *source, *packages, *image])
+
+    assert done.returncode == 0, done.stdout

@@ -12,7 +12,7 @@ class TestedFramework:
 
     label: str
     environment: str
-    """Described by requirements/frameworks-<environment>.txt."""
+    """Its section in requirements/matrix.txt, and its dependency group."""
     package: str
     """The package whose version is named."""
 

@@ -36,5 +36,6 @@ def find_locked_versions(environment, package):
     if environment == "node":
         lock = json.loads((ROOT / "tests/frameworks/node/package-lock.json").read_text())
         return [lock["packages"][f"node_modules/{package}"]["version"]]
-    lock = (ROOT / f"requirements/frameworks-{environment}.txt").read_text()
+    sections = (ROOT / "requirements/matrix.txt").read_text()
+    lock = sections.partition(f"# [{environment}]\n")[2].partition("\n\n")[0]
     return re.findall(rf"^{package}==(\S+)", lock, re.MULTILINE)

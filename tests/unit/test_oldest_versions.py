@@ -10,7 +10,10 @@ ROOT = Path(__file__).parents[2]
 OLDEST = dict(
     re.findall(
         r"^([\w.-]+)==(\S+)",
-        (ROOT / "requirements/compat-oldest.txt").read_text(),
+        (ROOT / "requirements/matrix.txt")
+        .read_text()
+        .partition("# [compat-oldest]\n")[2]
+        .partition("\n\n")[0],
         re.MULTILINE,
     )
 )

@@ -59,7 +59,7 @@ def test_a_scenario_runs_if_one_of_its_files_changed(changed, left_out):
         "data/poetry.lock",
         "data/package-lock.json",
         "docs/requirements.txt",
-        "requirements/dev.txt",
+        "requirements/lock.txt",
         "docs/agent-eval.toml",
         "pyproject.toml",
         "src/cancel/pytest.ini",
