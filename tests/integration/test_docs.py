@@ -43,6 +43,7 @@ SCENARIOS = {
     "episodes": 2,
     "simulation": 7,
     "baselines": 1,
+    "faster-runs": 2,
 }
 """How many scenarios the Python of a page has, each block as a file of tests of its own."""
 
@@ -50,7 +51,7 @@ SCENARIOS = {
 def test_the_python_of_the_pages_passes(tmp_path):
     for page in SCENARIOS:
         text = (ROOT / f"docs/{page}.md").read_text()
-        files = dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+        files = dict(re.findall(r"^```\w+ ([^\s/]+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
         for number, block in enumerate(blocks("python", text)):
             # Blocks may show the same scenario; it must not count as one of both.
             code = block.replace('scenario_id="', f'scenario_id="{page}{number}_')

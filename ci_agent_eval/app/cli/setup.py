@@ -55,7 +55,8 @@ def init(*, no_baseline: bool, forks: bool, shards: int, no_docker: bool) -> int
 
     if forks and shards > 1:
         raise click.UsageError(
-            "--forks and --shards are set up by hand together: see docs/forks.md and docs/shards.md"
+            "--forks and --shards are set up by hand together: see docs/forks.md and "
+            "docs/faster-runs.md"
         )
     if forks and no_docker:
         raise click.UsageError(
