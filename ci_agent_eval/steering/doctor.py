@@ -98,10 +98,10 @@ def _find_switches(agent: Agent, machine: Machine) -> Iterator[str]:
     for path in (folder / name for folder in folders for name in _FILES):
         document = _read_settings(path)
         for name, value in _SWITCHES.items():
-            found = document
+            setting = document
             for key in name.split("."):
-                found = found.get(key) if isinstance(found, dict) else None
-            if found is value:
+                setting = setting.get(key) if isinstance(setting, dict) else None
+            if setting is value:
                 yield f"{path}: {name} = {json.dumps(value)} switches the hooks off"
 
 

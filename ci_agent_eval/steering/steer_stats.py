@@ -77,10 +77,10 @@ def _list_outcomes(calls: Sequence[RecordedCall]) -> Iterable[HoldOutcome]:
 
 def _measure_runs(calls: Iterable[RecordedCall]) -> RunTimes:
     durations = [call.seconds for call in calls]
-    known = [seconds for seconds in durations if seconds is not None]
-    if not known:
+    measured = [seconds for seconds in durations if seconds is not None]
+    if not measured:
         return RunTimes(len(durations), 0, None, None)
-    return RunTimes(len(durations), len(known), median(known), sum(known))
+    return RunTimes(len(durations), len(measured), median(measured), sum(measured))
 
 
 def render_stats_json(stats: SteeringStats) -> str:
@@ -108,6 +108,6 @@ def _describe_times(times: RunTimes) -> str:
     if times.median_seconds is None:
         return f"{times.runs}, not measured" if times.runs else "none"
     return (
-        f"{times.runs}, of which {times.measured} measured: "
+        f"{times.runs}, {times.measured} of them measured: "
         f"median {times.median_seconds:.1f} s, total {times.total_seconds:.1f} s"
     )

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from ci_agent_eval.steering.policy.words import PythonCode, ShellCommand, ShellScript, Word
 
 _STARTERS = frozenset(
-    {"run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput"}
+    {"os.system", "os.popen", "subprocess.run", "subprocess.call", "subprocess.check_call"}
+    | {"subprocess.check_output", "subprocess.Popen", "subprocess.getoutput"}
+    | {"subprocess.getstatusoutput"}
 )
-_TEXT_STARTERS = frozenset({"os.system", "os.popen"})
 _MAX_CHARACTERS = 20_000
 """Maximum length of the parsed code."""
 _MAX_DEPTH = 50
@@ -70,20 +71,12 @@ def _unwrap_call(
         yield ShellCommand((Word("pytest"), *arguments))
     elif function == "runpy.run_module":
         yield ShellCommand(tuple(_read_words(argument)))
-    elif function in _TEXT_STARTERS or (
-        function.startswith("subprocess.") and _starts_process(function)
-    ):
-        yield _read_command(argument)
-
-
-def _starts_process(function: str) -> bool:
-    return function.removeprefix("subprocess.") in _STARTERS
-
-
-def _read_command(argument: ast.expr | None) -> ShellCommand | ShellScript:
-    if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-        return ShellScript(argument.value)
-    return ShellCommand(tuple(_read_words(argument)))
+    elif function not in _STARTERS:
+        return
+    elif isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+        yield ShellScript(argument.value)
+    else:
+        yield ShellCommand(tuple(_read_words(argument)))
 
 
 def _get_dotted_name(node: ast.expr) -> str:

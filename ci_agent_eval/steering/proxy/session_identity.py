@@ -11,7 +11,13 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from ci_agent_eval.model_traffic.formats.json_values import Json, parse_object, render_compact_json
+from ci_agent_eval.model_traffic.formats.json_values import (
+    Json,
+    get_object,
+    get_text,
+    parse_object,
+    render_compact_json,
+)
 
 SESSION_HEADER = "x-session-id"
 
@@ -52,25 +58,18 @@ def _hash_parts(*parts: str) -> str:
 
 
 def _get_conversation_id(body: Json) -> str | None:
-    value = body.get("conversation")
-    value = value.get("id") if isinstance(value, dict) else value
-    return value if isinstance(value, str) and value else None
+    return get_text(body, "conversation") or get_text(get_object(body, "conversation"), "id")
 
 
 def _get_named_session(body: Json) -> str | None:
     user = _get_user_id(body)
-    data = parse_object(user) or {}
-    session_id = data.get("session_id")
-    if isinstance(session_id, str) and session_id:
-        return session_id
-    found = _SESSION_SUFFIX.search(user)
-    return found.group(1) if found else None
+    session_id = get_text(parse_object(user) or {}, "session_id")
+    suffix = _SESSION_SUFFIX.search(user)
+    return session_id or (suffix[1] if suffix else None)
 
 
 def _get_user_id(body: Json) -> str:
-    metadata = body.get("metadata")
-    value = metadata.get("user_id") if isinstance(metadata, dict) else None
-    return value if isinstance(value, str) else ""
+    return get_text(get_object(body, "metadata"), "user_id") or ""
 
 
 def _iterate_context(headers: Mapping[str, str], body: Json) -> Iterator[str]:
@@ -78,8 +77,7 @@ def _iterate_context(headers: Mapping[str, str], body: Json) -> Iterator[str]:
     for name in _CREDENTIALS:
         yield headers.get(name, "")
     for key in ("model", "prompt_cache_key", "safety_identifier", "user"):
-        value = body.get(key)
-        yield value if isinstance(value, str) else ""
+        yield get_text(body, key) or ""
     yield _get_user_id(body)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tree_sitter import Node
 
@@ -50,22 +51,8 @@ class _NodeVisit:
     extra: tuple[Word, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _FunctionEnd:
-    """The end of a function: restores its caller's parameters."""
-
-    parameters: tuple[Word, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _LoopRound:
-    """The start of a loop round: assigns the next value to the loop's variable."""
-
-    name: str
-    words: tuple[Word, ...]
-
-
-_WalkStep = _NodeVisit | _FunctionEnd | _LoopRound | ShellCommand
+_WalkStep = _NodeVisit | ShellCommand | Callable[[], None]
+"""A node to visit, a command to yield, or a change of the scope between them."""
 
 
 class _BashWalker:
@@ -94,12 +81,10 @@ class _BashWalker:
             step = self.steps.pop()
             if isinstance(step, ShellCommand):
                 yield step
-            elif isinstance(step, _FunctionEnd):
-                self.scope.parameters = step.parameters
-            elif isinstance(step, _LoopRound):
-                self.scope.variables[step.name] = step.words
-            else:
+            elif isinstance(step, _NodeVisit):
                 self._visit_node(step)
+            else:
+                step()
 
     def _push_steps(self, steps: Sequence[_WalkStep]) -> None:
         self.steps.extend(reversed(steps))
@@ -168,7 +153,7 @@ class _BashWalker:
         if not isinstance(body, Node) or self.scope.limits.calls <= 0:
             return [command]
         self.scope.limits.calls -= 1
-        leave = _FunctionEnd(self.scope.parameters)
+        leave = partial(setattr, self.scope, "parameters", self.scope.parameters)
         self.scope.parameters = command.words[1:]
         return [_NodeVisit(body, command.stdin), leave]
 
@@ -287,8 +272,9 @@ class _BashWalker:
         body = visit.node.child_by_field_name("body")
         steps: list[_WalkStep] = [_NodeVisit(each) for each in expander.substitutions]
         if name is not None and body is not None:
+            assign = partial(self.scope.variables.__setitem__, decode_node(name))
             for round_words in self._split_rounds(words):
-                steps += [_LoopRound(decode_node(name), round_words), _NodeVisit(body, visit.stdin)]
+                steps += [partial(assign, round_words), _NodeVisit(body, visit.stdin)]
         self._push_steps(steps)
 
     def _split_rounds(self, words: tuple[Word, ...]) -> list[tuple[Word, ...]]:

@@ -69,27 +69,22 @@ class WordExpander:
             return [Word(_ANSI.sub(_decode_ansi_escape, text[2:-1]))]
         if kind == "translated_string":
             return [word for child in node.named_children for word in self.expand(child)]
-        self._note_substitution(node)
-        return [Word(text, known=not node.child_count)]
-
-    def _note_substitution(self, node: Node) -> None:
-        if node.type == "process_substitution":
+        if kind == "process_substitution":
             self.substitutions.append(node)
+        return [Word(text, known=not node.child_count)]
 
     def _expand_concatenation(self, node: Node) -> list[Word]:
         parts = [self.expand(child) for child in node.children]
-        choices = islice(product(*(part for part in parts)), _MAX_WORDS)
-        words = [_join_words(choice, "") for choice in choices]
-        has_bare_brace = any(decode_node(child) == "{" for child in node.children)
-        return (
-            [each for word in words for each in _expand_braces(word)] if has_bare_brace else words
-        )
+        words = [_join_words(choice, "") for choice in islice(product(*parts), _MAX_WORDS)]
+        if any(decode_node(child) == "{" for child in node.children):
+            return [each for word in words for each in _expand_braces(word)]
+        return words
 
     def _expand_string(self, node: Node) -> list[Word]:
         inner = [child for child in node.children if child.is_named]
-        if len(inner) == 1 and inner[0].end_byte - inner[0].start_byte == _count_bytes(node) - 2:
+        if len(inner) == 1 and _count_bytes(inner[0]) == _count_bytes(node) - 2:
             if inner[0].type == "string_content":
-                return [Word(_ESCAPED_IN_STRING.sub(_unescape_in_string, decode_node(inner[0])))]
+                return [_unescape_literal(inner[0].text or b"")]
             if _is_list_expansion(inner[0]):
                 return self._expand_variable(inner[0])
         return [_join_words(self._split_string(node, inner), "")]
@@ -115,31 +110,22 @@ class WordExpander:
     def _expand_substitution(self, node: Node) -> Word:
         self.substitutions.append(node)
         printed = self.predict_output(node)
-        return (
-            Word(decode_node(node), known=False) if printed is None else Word(printed.rstrip("\n"))
-        )
+        if printed is None:
+            return Word(decode_node(node), known=False)
+        return Word(printed.rstrip("\n"))
 
     def _expand_variable(self, node: Node) -> list[Word]:
         """Return a variable's words; the source text if they are unknown."""
         name = _get_variable_name(node)
         operator = node.child_by_field_name("operator")
-        found = self._look_up_variable(name)
-        default = decode_node(operator) if operator else ""
-        if default in {":-", "-", ":=", "="} and not any(word.text for word in found or ()):
-            return [
-                word
-                for child in node.children_by_field_name("operator")[:1]
-                for word in self._expand_default(child)
-            ]
-        if found is None or (default and default not in {":-", "-", ":=", "="}):
+        words = self._look_up_variable(name)
+        has_default = operator is not None and decode_node(operator) in {":-", "-", ":=", "="}
+        if operator is not None and has_default and not any(word.text for word in words or ()):
+            default = operator.next_sibling
+            return self.expand(default) if default is not None and default.is_named else []
+        if words is None or (operator is not None and not has_default):
             return [Word(decode_node(node), known=False)]
-        return list(found)
-
-    def _expand_default(self, operator: Node) -> list[Word]:
-        following = operator.next_sibling
-        if following is None or not following.is_named:
-            return []
-        return self.expand(following)
+        return list(words)
 
     def _look_up_variable(self, name: str) -> tuple[Word, ...] | None:
         if name in {"@", "*"}:
@@ -191,10 +177,10 @@ def _split_word(word: Word) -> list[Word]:
 
 
 def _expand_braces(word: Word) -> list[Word]:
-    found = _BRACES.match(word.text)
-    if not found:
+    parts = _BRACES.match(word.text)
+    if not parts:
         return [word]
-    before, inside, after = found.groups()
+    before, inside, after = parts.groups()
     return [Word(f"{before}{each}{after}", word.known) for each in inside.split(",")]
 
 

@@ -56,8 +56,8 @@ def test_a_session_of_claude_code_is_counted_and_measured(steer):
         "redirected:    0",
         "insisted:      1",
         "neither:       0",
-        "full runs:     1, of which 1 measured: median 90.0 s, total 90.0 s",
-        "targeted runs: 1, of which 1 measured: median 1.5 s, total 1.5 s",
+        "full runs:     1, 1 of them measured: median 90.0 s, total 90.0 s",
+        "targeted runs: 1, 1 of them measured: median 1.5 s, total 1.5 s",
     ]
     assert json.loads(steer("stats", "--format", "json")[1])["full_runs"]["total_seconds"] == 90.0
 

@@ -58,8 +58,8 @@ def test_only_measured_runs_have_times():
         "redirected:    0 (targeted runs followed, and no full run)\n"
         "insisted:      1 (a full run was sent again, and ran)\n"
         "neither:       0\n"
-        "full runs:     1, of which 1 measured: median 60.5 s, total 60.5 s\n"
-        "targeted runs: 3, of which 2 measured: median 3.0 s, total 6.0 s\n"
+        "full runs:     1, 1 of them measured: median 60.5 s, total 60.5 s\n"
+        "targeted runs: 3, 2 of them measured: median 3.0 s, total 6.0 s\n"
     )
 
 
