@@ -26,8 +26,8 @@ from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
 from ci_agent_eval.render.html import PAGE_BEGINNING
 from ci_agent_eval.render.markdown.report import render_comment, render_step_summary
 from ci_agent_eval.render.report_view import ReportView
-from ci_agent_eval.storage.evaluation_file import claim_evaluation_file, write_evaluation_file
 from ci_agent_eval.storage.regular_file import open_regular, replace_file
+from ci_agent_eval.storage.run_folder import claim_evaluation_file, write_evaluation_file
 
 if TYPE_CHECKING:
     from ci_agent_eval.app.installed_formats import InstalledFormat

@@ -9,7 +9,7 @@ from typing import ClassVar
 from ci_agent_eval.contract.evaluation import EvaluationReport
 from ci_agent_eval.contract.results import EVAL_RESULTS_NAME
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.storage.evaluation_file import load_evaluation_file
+from ci_agent_eval.storage.run_folder import load_evaluation_file
 
 
 class EvalResults:

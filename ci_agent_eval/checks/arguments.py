@@ -13,7 +13,7 @@ from ci_agent_eval.checks.base import (
     format_list,
     format_value,
 )
-from ci_agent_eval.checks.exchanges import get_tool_calls
+from ci_agent_eval.checks.text import get_tool_calls
 from ci_agent_eval.contract.base import is_equal_json
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import TextList, validate_fields

@@ -17,7 +17,7 @@ from ci_agent_eval.checks.base import (
     format_list,
     format_text,
 )
-from ci_agent_eval.checks.exchanges import EpisodeExchange, split_exchanges
+from ci_agent_eval.checks.text import EpisodeExchange, split_exchanges
 from ci_agent_eval.checks.tools import find_misspellings
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import SomeTexts, compile_pattern, validate_fields

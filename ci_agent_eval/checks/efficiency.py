@@ -19,7 +19,7 @@ from ci_agent_eval.checks.base import (
     format_value,
     set_fields,
 )
-from ci_agent_eval.checks.exchanges import get_tool_calls, get_turns, split_exchanges
+from ci_agent_eval.checks.text import get_tool_calls, get_turns, split_exchanges
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import (
     NonNegativeNumber,

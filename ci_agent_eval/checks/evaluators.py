@@ -24,8 +24,8 @@ from pydantic_evals.evaluators import (
 from pydantic_evals.otel.span_tree import AttributeValue, SpanNode, SpanTree
 
 from ci_agent_eval.checks.base import BaseCheck, format_value
-from ci_agent_eval.checks.exchanges import get_last_reply, get_user_texts
 from ci_agent_eval.checks.judge_questions import get_running_engine
+from ci_agent_eval.checks.text import get_last_reply, get_user_texts
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import describe_error
 from ci_agent_eval.contract.trajectory import ToolCall, Turn

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pydantic import InstanceOf
 
 from ci_agent_eval.checks.base import BaseCheck, format_list
-from ci_agent_eval.checks.exchanges import get_tool_calls, get_turns
+from ci_agent_eval.checks.text import get_tool_calls, get_turns
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.trajectory import ToolCall
 from ci_agent_eval.contract.wording import pluralize

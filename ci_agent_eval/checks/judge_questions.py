@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from ci_agent_eval.checks.base import format_call, format_text
-from ci_agent_eval.checks.exchanges import split_exchanges
+from ci_agent_eval.checks.text import split_exchanges
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.fields import NonBlankText, validate_fields
 from ci_agent_eval.contract.trajectory import ToolCall

@@ -18,7 +18,7 @@ from ci_agent_eval.checks.base import (
     format_times,
     set_fields,
 )
-from ci_agent_eval.checks.exchanges import get_replies, get_tool_calls
+from ci_agent_eval.checks.text import get_replies, get_tool_calls
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import validate_fields
 from ci_agent_eval.contract.trajectory import ToolCall

@@ -16,7 +16,7 @@ from ci_agent_eval.checks.base import (
     format_times,
     require_any,
 )
-from ci_agent_eval.checks.exchanges import get_tool_calls
+from ci_agent_eval.checks.text import get_tool_calls
 from ci_agent_eval.checks.trajectory import pair_in_order
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import SomeTexts, validate_fields

@@ -10,7 +10,7 @@ from pydantic import SkipValidation
 
 from ci_agent_eval.checks.arguments import ArgumentRule, arguments_match
 from ci_agent_eval.checks.base import BaseCheck, compute_share, format_call, format_list, set_fields
-from ci_agent_eval.checks.exchanges import get_tool_calls
+from ci_agent_eval.checks.text import get_tool_calls
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.fields import Share, validate_fields
 from ci_agent_eval.contract.jsonable import to_jsonable

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         RemovedEpisodes,
         ScenarioListWriter,
     )
-    from ci_agent_eval.pytest_plugin.collection.repeated_scenarios import RepeatedScenarios
+    from ci_agent_eval.pytest_plugin.collection.selection import RepeatedScenarios
     from ci_agent_eval.pytest_plugin.concurrency.scheduler import EpisodeScheduler
     from ci_agent_eval.pytest_plugin.evaluation.evaluation_reports import EvaluationReports
     from ci_agent_eval.pytest_plugin.opik.episode_artifact import EpisodeArtifact

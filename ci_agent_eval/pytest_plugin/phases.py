@@ -176,11 +176,11 @@ def report(
     if parts.episodes is not None:
         parts.episodes.redact_report(report)
     if is_episode and report.longrepr is not None:
-        from ci_agent_eval.pytest_plugin.episodes import report_texts  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.pytest_plugin.episodes import failure_details  # noqa: PLC0415 - inert until used
 
         has_terminal = item.config.pluginmanager.hasplugin("terminalreporter")
         has_colors = has_terminal and item.config.get_terminal_writer().hasmarkup
-        report_texts.make_failure_printable(report, has_colors=has_colors)
+        failure_details.make_failure_printable(report, has_colors=has_colors)
     if parts.budgets is not None:
         parts.budgets.note_report(item, report)
     if parts.artifact is not None:

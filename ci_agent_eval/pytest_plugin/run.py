@@ -54,7 +54,7 @@ def configure(config: pytest.Config) -> None:
     if config.option.episode_iterations is not None:
         parts.forced_iterations = IterationRange(config.option.episode_iterations)
     if config.option.episode_again:
-        from ci_agent_eval.pytest_plugin.collection.repeated_scenarios import (  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.pytest_plugin.collection.selection import (  # noqa: PLC0415 - inert until used
             RepeatedScenarios,
         )
 
@@ -110,10 +110,10 @@ def select_items(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Select scenarios, what must run and shards, and order the iterations, after other plugins."""
     parts = get_parts(config)
     if config.option.episode_scenario:
-        from ci_agent_eval.pytest_plugin.collection import shards  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.pytest_plugin.collection import selection  # noqa: PLC0415 - inert until used
 
         wanted = config.option.episode_scenario
-        _deselect(config, shards.select_scenarios(items, wanted))
+        _deselect(config, selection.select_scenarios(items, wanted))
     if config.option.episode_changes:
         from ci_agent_eval.pytest_plugin.collection import declared_files  # noqa: PLC0415 - inert until used
 
@@ -123,9 +123,9 @@ def select_items(config: pytest.Config, items: list[pytest.Item]) -> None:
         parts.scenario_count = len(set(map(iterations.get_scenario_unit, episodes)))
         iterations.order_iterations(items)
     if config.option.shard:
-        from ci_agent_eval.pytest_plugin.collection import shards  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.pytest_plugin.collection import selection  # noqa: PLC0415 - inert until used
 
-        _deselect(config, shards.select_shard_items(config, items))
+        _deselect(config, selection.select_shard_items(config, items))
     if parts.repeated is not None:
         _deselect(config, parts.repeated.select(items))
 

@@ -17,7 +17,10 @@ from ci_agent_eval.contract.results import AdaptiveStop, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection.exclusions import CollectionOutcome
-from ci_agent_eval.pytest_plugin.collection.shards import get_requested_shard, get_workflow_attempt
+from ci_agent_eval.pytest_plugin.collection.selection import (
+    get_requested_shard,
+    get_workflow_attempt,
+)
 from ci_agent_eval.pytest_plugin.episodes.episode_summary import build_summary_record
 from ci_agent_eval.pytest_plugin.parts import get_parts
 from ci_agent_eval.redaction import Redactor

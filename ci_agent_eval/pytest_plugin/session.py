@@ -32,7 +32,6 @@ from ci_agent_eval.pytest_plugin.collection.iterations import (
     get_iteration,
     is_optional,
 )
-from ci_agent_eval.pytest_plugin.collection.notes import list_notes
 from ci_agent_eval.pytest_plugin.episodes.debugging import CheckPlaces
 from ci_agent_eval.pytest_plugin.episodes.ended_episode import (
     build_lost_episode,
@@ -41,7 +40,14 @@ from ci_agent_eval.pytest_plugin.episodes.ended_episode import (
     list_problems,
     update_after_phase,
 )
-from ci_agent_eval.pytest_plugin.episodes.endings import Ending, EpisodeFailed, determine_ending
+from ci_agent_eval.pytest_plugin.episodes.endings import (
+    Ending,
+    EpisodeFailed,
+    determine_ending,
+    format_subtest_name,
+    get_ending_after_subtests,
+    record_subtest,
+)
 from ci_agent_eval.pytest_plugin.episodes.episode_files import EpisodeFiles
 from ci_agent_eval.pytest_plugin.episodes.episode_hooks import call_episode_hooks
 from ci_agent_eval.pytest_plugin.episodes.episode_summary import (
@@ -49,18 +55,14 @@ from ci_agent_eval.pytest_plugin.episodes.episode_summary import (
     build_summary_record,
     is_result_property,
     list_junit_properties,
+    list_notes,
 )
+from ci_agent_eval.pytest_plugin.episodes.failure_details import redact_report
 from ci_agent_eval.pytest_plugin.episodes.marker import (
     build_episode_from_marker,
 )
-from ci_agent_eval.pytest_plugin.episodes.report_texts import redact_report
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.pytest_plugin.episodes.simulations import get_default_scenario
-from ci_agent_eval.pytest_plugin.episodes.subtests import (
-    format_subtest_name,
-    get_ending_after_subtests,
-    record_subtest,
-)
 from ci_agent_eval.pytest_plugin.evaluation import explanations, measurement, rewritten_asserts
 from ci_agent_eval.pytest_plugin.evaluation.assert_evidence import AssertEvidence
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation

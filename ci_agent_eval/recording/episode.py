@@ -45,6 +45,7 @@ from ci_agent_eval.recording.budgets import (
     note_refusals,
 )
 from ci_agent_eval.recording.check_value import (
+    WatchedStates,
     add_location,
     build_assertions,
     build_stop_assertion,
@@ -59,7 +60,6 @@ from ci_agent_eval.recording.recorded_turns import (
     merge_condition,
 )
 from ci_agent_eval.recording.turn import ToolCallDetails, TurnRecorder
-from ci_agent_eval.recording.watched_states import WatchedStates
 
 if TYPE_CHECKING:
     from ci_agent_eval.recording.traffic import EpisodeTraffic

@@ -160,6 +160,10 @@ def _read_bool(located: LocatedValue, name: str) -> bool:
     return bool(_check(located, name, "true or false", is_valid=is_valid))
 
 
+def _read_bare_switch(located: LocatedValue, name: str) -> BareDirectory:
+    return "full" if _read_bool(located, name) else "targeted"
+
+
 def _read_bare_directory(located: LocatedValue, name: str) -> Any:
     choices = get_args(BareDirectory)
     return _check(located, name, " or ".join(choices), is_valid=located.value in choices)
@@ -302,6 +306,7 @@ KEYS: Mapping[str, KeyReader] = {
     "pytest_full_suite_steering_message": _set_field("message", _read_text),
     "pytest_full_suite_handler_priority": _set_field("priority", _read_integer),
     "session_state_ttl": _set_field("ttl", _read_seconds),
+    "pytest_full_suite_bare_directory": _set_rule_field("bare_directory", _read_bare_switch),
     "bare_directory": _set_rule_field("bare_directory", _read_bare_directory),
     "pytest_full_suite_aliases": _set_aliases,
     "runners": _set_rule_field("runners", _read_runners),

@@ -20,13 +20,11 @@ from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.contract.wording import make_printable
 from ci_agent_eval.pytest_plugin.budgets import suite_budgets
 from ci_agent_eval.pytest_plugin.budgets.budget_monitor import (
+    JournalReader,
     ReadOthers,
     RunStop,
     SuiteBudgetMonitor,
     SuiteLimits,
-)
-from ci_agent_eval.pytest_plugin.budgets.journal_sums import (
-    JournalReader,
     UnreadableJournal,
     measure_spending,
 )

@@ -13,7 +13,7 @@ import pytest
 
 from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, EpisodeItem
-from ci_agent_eval.pytest_plugin.concurrency import fixtures, setup_stacks
+from ci_agent_eval.pytest_plugin.concurrency import fixtures
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import call_test, run_end_callbacks
 from ci_agent_eval.pytest_plugin.concurrency.output import OutputSink, set_sink, use_sink
 from ci_agent_eval.pytest_plugin.episodes.endings import build_stop_error
@@ -51,7 +51,7 @@ class EpisodeTask:
     item: pytest.Function
     sink: OutputSink = field(default_factory=OutputSink)
     context: Context = field(default_factory=copy_context)
-    stack: setup_stacks.Stack | None = None
+    stack: fixtures.Stack | None = None
     """Its own stack of nodes, if it was started ahead of its turn."""
     asyncio_task: asyncio.Task[None] | None = None
     exit: BaseException | None = None
@@ -73,7 +73,7 @@ class EpisodeTask:
         """Whether its task has started and not ended."""
         return self.asyncio_task is not None and not self.asyncio_task.done()
 
-    def set_up(self, stack: setup_stacks.Stack) -> None:
+    def set_up(self, stack: fixtures.Stack) -> None:
         """Set the item up on its own stack, and keep an error of the setup there.
 
         Shared fixtures are set up in the context of the run, in which they are torn down; the
@@ -91,9 +91,9 @@ class EpisodeTask:
         finally:
             setup.end()
 
-    def _set_up_shared(self, stack: setup_stacks.Stack, names: Sequence[str]) -> None:
+    def _set_up_shared(self, stack: fixtures.Stack, names: Sequence[str]) -> None:
         with (
-            setup_stacks.use_stack(stack),
+            fixtures.use_stack(stack),
             use_sink(self.sink),
             activate_temporarily(self._state.running),
         ):
@@ -119,8 +119,8 @@ class EpisodeTask:
         self.context.run(self._bind_output)
         self.context.run(type(self.item).setup, self.item)
 
-    def _set_up_own(self, stack: setup_stacks.Stack) -> None:
-        setup_stacks.set_stack(stack)
+    def _set_up_own(self, stack: fixtures.Stack) -> None:
+        fixtures.set_stack(stack)
         self._bind_output()
         self.item.setup()
 
@@ -187,14 +187,14 @@ class EpisodeTask:
                 raise
             raise build_stop_error(self.end_reason) from None
 
-    def bind_teardown(self, stack: setup_stacks.Stack) -> None:
+    def bind_teardown(self, stack: fixtures.Stack) -> None:
         """Run pytest's teardown of the item, which comes next, in the item's context."""
-        setup_stacks.bind_teardown_context(self.context, stack, self.item)
+        fixtures.bind_teardown_context(self.context, stack, self.item)
 
     def tear_down(self) -> list[BaseException]:
         """Tear down the item's own nodes before its turn; return the errors."""
         assert self.stack is not None  # noqa: S101 - it was started ahead
-        errors = self.context.run(setup_stacks.tear_down_node, self.stack, self.item)
+        errors = self.context.run(fixtures.tear_down_node, self.stack, self.item)
         self.close()
         return errors
 

@@ -13,11 +13,7 @@ from typing import Protocol
 import pytest
 
 from ci_agent_eval.pytest_plugin.adaptive_iterations import AdaptiveIterations
-from ci_agent_eval.pytest_plugin.concurrency import (
-    INTERRUPTIONS,
-    alarm,
-    setup_stacks,
-)
+from ci_agent_eval.pytest_plugin.concurrency import INTERRUPTIONS, alarm, fixtures
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import run_coroutine_test
 from ci_agent_eval.pytest_plugin.concurrency.eligibility import ItemOrder, find_obstacle
 from ci_agent_eval.pytest_plugin.concurrency.episode_task import EpisodeTask
@@ -95,7 +91,7 @@ class EpisodeScheduler:
         self._stop: str | None = None
         """Why no further episode is started."""
         stack = session._setupstate.stack  # noqa: SLF001 - pytest has no public name for it
-        self._stacks = setup_stacks.SetupStacks(stack, self._begin_turn, self._before_teardown)
+        self._stacks = fixtures.SetupStacks(stack, self._begin_turn, self._before_teardown)
 
     @classmethod
     def start(
@@ -358,7 +354,7 @@ class EpisodeScheduler:
         self._guard.remove(item)
         self.changes.leave(item)
 
-    def _begin_turn(self, item: pytest.Item) -> setup_stacks.Stack | None:
+    def _begin_turn(self, item: pytest.Item) -> fixtures.Stack | None:
         """Activate the current item's task; the same item may be run again."""
         if self._current_task is not None:
             self._current_task.close()
@@ -423,7 +419,7 @@ class EpisodeScheduler:
         errors: list[BaseException] = []
         for node in reversed(list(task.stack or {})):
             if not self._stacks.has(node) and not any(node in stack for stack in kept):
-                errors += setup_stacks.tear_down_node(task.stack or {}, node)
+                errors += fixtures.tear_down_node(task.stack or {}, node)
         return errors
 
     def _describe_stop(self) -> str:

@@ -8,8 +8,12 @@ import pytest
 
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.pytest_plugin.collection.detection import EpisodeItem
-from ci_agent_eval.pytest_plugin.episodes.endings import Ending, EpisodeFailed
-from ci_agent_eval.pytest_plugin.episodes.subtests import get_ending_after_subtests, is_from_subtest
+from ci_agent_eval.pytest_plugin.episodes.endings import (
+    Ending,
+    EpisodeFailed,
+    get_ending_after_subtests,
+    is_from_subtest,
+)
 from ci_agent_eval.pytest_plugin.evaluation import measurement
 from ci_agent_eval.pytest_plugin.terminal import LOST_REASON
 

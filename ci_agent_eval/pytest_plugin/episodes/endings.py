@@ -10,6 +10,7 @@ moment.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -18,6 +19,7 @@ import pytest
 from ci_agent_eval.contract.episode import Assertion, Outcome
 from ci_agent_eval.contract.jsonable import clean_text, remove_addresses
 from ci_agent_eval.contract.wording import one_line
+from ci_agent_eval.pytest_plugin.collection.detection import EpisodeItem
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -216,3 +218,48 @@ def shorten_message(text: str) -> str:
 def truncate_text(text: str, length: int) -> str:
     """Return the text, or its start with "…" if it is too long."""
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def format_subtest_name(report: pytest.TestReport) -> str:
+    """Return the message of a subtest and its parameters, as pytest shows them."""
+    context = getattr(report, "context", None)
+    message = getattr(context, "msg", None)
+    parameters = getattr(context, "kwargs", None) or {}
+    parameters_text = ", ".join(f"{name}={value}" for name, value in parameters.items())
+    parts = [str(message) if message else "", f"({parameters_text})" if parameters_text else ""]
+    text = " ".join(part for part in parts if part) or "subtest"
+    return truncate_text(remove_addresses(clean_text(text)), MAX_NAME)
+
+
+def record_subtest(state: EpisodeItem, name: str) -> None:
+    """Add the subtest that has just failed or broken to its episode."""
+    ending, state.subtest = state.subtest, None
+    if ending is None:
+        return
+    if ending.assertion is not None and state.recorder is not None:
+        state.recorder.record_assertion(ending.assertion.model_copy(update={"name": name}))
+    else:
+        state.subtest_errors.append(f"in subtest {name}: {ending.reason}")
+
+
+def is_from_subtest(state: EpisodeItem, error: BaseException) -> bool:
+    """Return whether a subtest raised the error: with `-x` it ends the test, too."""
+    return any(error is known for known in state.subtest_failures)
+
+
+def get_ending_after_subtests(state: EpisodeItem, ending: Ending | None = None) -> Ending:
+    """Return the ending of a test that returned: an error if one of its subtests broke."""
+    if state.subtest_errors:
+        return Ending("error", "; ".join(state.subtest_errors))
+    return ending or Ending("passed")
+
+
+def add_subtest_endings(ending: Ending, subtests: Sequence[Ending]) -> Ending:
+    """Return the ending of a test without an episode, including its failed subtests.
+
+    The test's own failure takes precedence; a failed subtest wins over a broken one.
+    """
+    if not subtests or ending.outcome in {"failed", "error"}:
+        return ending
+    outcome: Outcome = "failed" if any(each.outcome == "failed" for each in subtests) else "error"
+    return Ending(outcome, "; ".join(f"in a subtest: {each.reason}" for each in subtests))

@@ -69,7 +69,7 @@ class EvaluationReports:
         if path is None or not (is_named or self._is_expected):
             return
         from ci_agent_eval.errors import InputError  # noqa: PLC0415 - inert until used
-        from ci_agent_eval.storage.evaluation_file import (  # noqa: PLC0415 - as above
+        from ci_agent_eval.storage.run_folder import (  # noqa: PLC0415 - as above
             claim_evaluation_file,
             is_own_evaluation_file,
         )
@@ -110,7 +110,7 @@ class EvaluationReports:
 
     def _write(self, path: Path, report: EvaluationReport, base: Path) -> None:
         from ci_agent_eval.errors import InputError  # noqa: PLC0415 - inert until used
-        from ci_agent_eval.storage.evaluation_file import (  # noqa: PLC0415 - as above
+        from ci_agent_eval.storage.run_folder import (  # noqa: PLC0415 - as above
             claim_evaluation_file,
             write_evaluation_file,
         )

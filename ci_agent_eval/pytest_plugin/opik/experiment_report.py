@@ -29,7 +29,7 @@ from ci_agent_eval.pytest_plugin.parts import get_parts
 
 if TYPE_CHECKING:
     from ci_agent_eval.contract.experiment import Experiment
-    from ci_agent_eval.opik.experiments.opik_settings import OpikServer
+    from ci_agent_eval.opik.experiments.push import OpikServer
 
 ATTRIBUTE = "agent_eval_experiment"
 """Attribute of a report that carries its test's result, as JSON, to the main process."""
@@ -129,7 +129,7 @@ class ExperimentReport:
 
 
 def _load_settings(config: pytest.Config) -> ExperimentSettings:
-    from ci_agent_eval.opik.experiments.opik_settings import load_opik_file  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.opik.experiments.push import load_opik_file  # noqa: PLC0415 - inert until used
 
     return ExperimentSettings.from_config(config, load_opik_file(os.environ, Path.home()))
 

@@ -20,11 +20,14 @@ from ci_agent_eval.contract.episode import Outcome, Score
 from ci_agent_eval.contract.experiment import ExperimentItem, ExperimentResult, build_item
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.opik.decorators.decorators import LINKED_ATTRIBUTE, LinkedArguments
-from ci_agent_eval.opik.experiments.opik_settings import load_opik_file
+from ci_agent_eval.opik.experiments.push import load_opik_file
 from ci_agent_eval.pytest_plugin.collection.detection import REPORTED_EPISODE
-from ci_agent_eval.pytest_plugin.episodes.endings import Ending, determine_ending
+from ci_agent_eval.pytest_plugin.episodes.endings import (
+    Ending,
+    add_subtest_endings,
+    determine_ending,
+)
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
-from ci_agent_eval.pytest_plugin.episodes.subtests import add_subtest_endings
 from ci_agent_eval.pytest_plugin.opik.experiment_options import SCORE, ExperimentSettings
 from ci_agent_eval.pytest_plugin.opik.experiment_report import ATTRIBUTE, ExperimentReport
 from ci_agent_eval.pytest_plugin.parts import get_parts

@@ -33,18 +33,18 @@ from ci_agent_eval.model_traffic.forwarding.headers import (
 )
 from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer
 from ci_agent_eval.steering.proxy.api import Api
-from ci_agent_eval.steering.proxy.chat import CHAT
-from ci_agent_eval.steering.proxy.messages import MESSAGES
-from ci_agent_eval.steering.proxy.responses import RESPONSES
+from ci_agent_eval.steering.proxy.chat import ChatApi
+from ci_agent_eval.steering.proxy.messages import MessagesApi
+from ci_agent_eval.steering.proxy.responses import ResponsesApi
 
 logger = logging.getLogger(__name__)
 
 ApiName = Literal["chat", "responses", "messages"]
 
 APIS: Mapping[ApiName, Api] = {
-    "chat": CHAT,
-    "responses": RESPONSES,
-    "messages": MESSAGES,
+    "chat": ChatApi(),
+    "responses": ResponsesApi(),
+    "messages": MessagesApi(),
 }
 
 # Gateways add prefixes to the paths of the APIs. `/threads/ID/messages` of OpenAI's Assistants

@@ -10,9 +10,8 @@ import os
 import pytest
 
 from ci_agent_eval.contract.experiment import Experiment, ExperimentResult, build_item
-from ci_agent_eval.opik.experiments.opik_settings import OpikServer, find_connection_problem
 from ci_agent_eval.opik.experiments.opik_sink import BATCH
-from ci_agent_eval.opik.experiments.push import send_to_opik
+from ci_agent_eval.opik.experiments.push import OpikServer, find_connection_problem, send_to_opik
 from tests.opik_server import opik_server
 
 STARTED = "2026-01-01T00:00:01+00:00"

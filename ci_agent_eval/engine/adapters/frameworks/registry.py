@@ -52,27 +52,25 @@ def _describe(
 
 FRAMEWORKS = (
     _describe("PydanticAI", "pydantic_ai", "AbstractAgent", "loop.LoopAgent"),
-    _describe(
-        "OpenAI Agents SDK", "agents", "Agent", "frameworks.openai_agents.OpenAIAgent", "Runner"
-    ),
-    _describe("LangGraph", "langgraph", "Pregel", "frameworks.langgraph.GraphAgent"),
-    _describe("Google ADK", "google.adk", "BaseAgent App Runner", "frameworks.google_adk.ADKAgent"),
-    _describe("smolagents", "smolagents", "MultiStepAgent", "frameworks.smolagents.StepAgent"),
-    _describe("Strands", "strands", "Agent", "frameworks.strands.StrandsAgent", "Agent"),
-    _describe("CrewAI", "crewai", "Agent Crew", "frameworks.crewai.CrewAgent", "Crew"),
+    _describe("OpenAI Agents SDK", "agents", "Agent", "frameworks.agents.OpenAIAgent", "Runner"),
+    _describe("LangGraph", "langgraph", "Pregel", "frameworks.agents.GraphAgent"),
+    _describe("Google ADK", "google.adk", "BaseAgent App Runner", "frameworks.agents.ADKAgent"),
+    _describe("smolagents", "smolagents", "MultiStepAgent", "frameworks.agents.StepAgent"),
+    _describe("Strands", "strands", "Agent", "frameworks.agents.StrandsAgent", "Agent"),
+    _describe("CrewAI", "crewai", "Agent Crew", "frameworks.agents.CrewAgent", "Crew"),
     _describe(
         "AutoGen",
         "autogen_agentchat",
         "BaseChatAgent BaseGroupChat",
-        "frameworks.autogen.ChatAgent",
+        "frameworks.agents.ChatAgent",
     ),
     _describe(
         "LlamaIndex",
         "llama_index.core",
         "BaseWorkflowAgent AgentWorkflow",
-        "frameworks.llama_index.WorkflowAgent",
+        "frameworks.agents.WorkflowAgent",
     ),
-    _describe("agno", "agno", "Agent Team", "frameworks.agno.AgnoAgent"),
+    _describe("agno", "agno", "Agent Team", "frameworks.agents.AgnoAgent"),
 )
 
 

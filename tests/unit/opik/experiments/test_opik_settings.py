@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ci_agent_eval.opik.experiments.opik_settings import (
+from ci_agent_eval.opik.experiments.push import (
     CLOUD,
     OpikServer,
     find_server,

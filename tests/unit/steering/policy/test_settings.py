@@ -75,7 +75,7 @@ def test_the_documents_own_examples_are_read():
 def test_all_other_keys():
     settings = parse("""
 session:
-  bare_directory: full
+  pytest_full_suite_bare_directory: true
   pytest_full_suite_aliases: [make test, tox]
   runners: [cargo, cargo, go]
   dangerous_commands_enabled: true
@@ -245,9 +245,13 @@ def test_shell_tools_count_for_every_handler(settings):
         ("bare_directory: covers_testpaths", "covers_testpaths"),
         ("bare_directory: targeted", "targeted"),
         ("bare_directory: full", "full"),
+        ("pytest_full_suite_bare_directory: true", "full"),
+        ("pytest_full_suite_bare_directory: false", "targeted"),
+        ("pytest_full_suite_bare_directory: true\n  bare_directory: covers_testpaths",
+         "covers_testpaths"),
     ],
 )  # fmt: skip
-def test_bare_directories_have_three_settings(text, expected):
+def test_bare_directories_have_three_settings_and_the_older_switch(text, expected):
     assert parse(f"session:\n  {text}\n").rules.bare_directory == expected
 
 
