@@ -45,7 +45,7 @@ def test_the_files_are_those_that_init_writes():
 def test_a_page_shows_or_links_it_and_quotes_it_word_for_word(name):
     quoted = [block for title, block in BLOCKS if title == f"workflows/{name}.yml"]
     assert quoted
-    depths = ["", *(" " * depth for depth in (2, 4, 6))]
+    depths = [" " * depth for depth in range(0, 12, 2)]
     assert all(any(indent(block, depth) in WORKFLOWS[name] for depth in depths) for block in quoted)
     linked = any(f"](workflows/{name}.yml)" in text for text in PAGES.values())
     assert linked or WORKFLOWS[name] in quoted
