@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from ci_agent_eval.contract.trajectory import CallSource
 from ci_agent_eval.model_traffic.formats.protocol import (
@@ -228,6 +228,8 @@ class TrafficRecorder:
     """Whether a call was assigned to this episode because it was the only one running."""
     is_ended: bool = False
     """Whether the episode has ended; its threads may still call models."""
+    add_child_variables: Callable[[Mapping[Any, Any] | None], Mapping[Any, Any]] | None = None
+    """Returns the variables of a process that the agent's code starts; None: they stay."""
     outer: TrafficRecorder | None = field(default=None, repr=False)
     """The recorder of the episode in which a run with this one takes place."""
     _calls: list[ModelCall] = field(default_factory=list)

@@ -141,14 +141,70 @@ def test_with_one(model_environment):
     result.assert_outcomes(passed=2)
 
 
+CHILDREN = """
+import asyncio
+
+CHILD = [sys.executable, "-c", AGENT]
+
+
+async def start(message):
+    child = await asyncio.create_subprocess_exec(*CHILD, message, stdout=subprocess.PIPE)
+    return (await child.communicate())[0].decode().strip()
+
+
+def run(message):
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([*CHILD, message], env=environ, stdout=subprocess.PIPE, text=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("agent", [start, run] * 2)
+async def test_balance(aitest_run, agent):
+    result = await aitest_run(agent, "How much?", max_turns=MAX_TURNS)
+    assert result.final_response == "You have $5."
+    assert result.tool_names_called == {"balance"}
+    assert os.environ.get("OPENAI_BASE_URL", "").count("/") == 3
+"""
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_processes_that_a_function_starts_are_recorded_and_replayed(suite, concurrency):
+    source = CHILDREN.replace("MAX_TURNS", "5")
+    options = [f"--episode-concurrency={concurrency}"]
+    result, recorded, server = suite(BALANCE, source, "--cassette=record", *options)
+    result.assert_outcomes(passed=4)
+    assert len(server.requests) == 8
+    result, replayed, server = suite([], source, "--cassette=replay", *options)
+    result.assert_outcomes(passed=4)
+    assert not server.requests
+    for episode in (*recorded, *replayed):
+        assert episode["traffic"]["requests"] == 2
+        prompt, _, answer = episode["trajectory"]["turns"]
+        assert (prompt["content"], answer["content"]) == ("How much?", "You have $5.")
+
+
+def test_processes_that_a_function_starts_are_stopped_by_a_budget(suite):
+    source = CHILDREN.replace("MAX_TURNS", "3").replace("] * 2", "]")
+    result, episodes, server = suite(BALANCE[:1] * 20, source, "--episode-concurrency=4")
+    result.assert_outcomes(failed=2)
+    assert len(server.requests) == 6
+    assert {episode["stop_reason"] for episode in episodes} == {"max_turns"}
+
+
 UNSEEN = """
 import asyncio
 
 from ci_agent_eval import Reply
 
 
+import urllib.request
+
+
 async def teller(message):
-    return await asyncio.to_thread(ask, message, {})
+    body = b'{"model": "gpt-5-mini", "messages": [{"role": "user", "content": "How much?"}]}'
+    url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+    said = await asyncio.to_thread(lambda: urllib.request.urlopen(url, body).read())
+    return "You have $5." if b"$5" in said else ""
 
 
 async def scripted(message):

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ci_agent_eval.engine.adapters.protocol import AgentTask
 from ci_agent_eval.engine.infrastructure_errors import ModelError
+from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic import attribution
+from ci_agent_eval.model_traffic.recorder import TrafficRecorder
 from ci_agent_eval.recording import Reply
 
 if TYPE_CHECKING:
@@ -42,11 +45,12 @@ class FunctionAgent:
     async def answer(self, work: AgentTask) -> None:
         """Call the function and record its reply as a single turn."""
         arguments = (work.prompt, list(work.history))[: _count_arguments(self.respond)]
-        if _is_async(self.respond):
-            answer = await self.respond(*arguments)
-        else:
-            answer = await call_in_thread(self.respond, *arguments)
-            answer = await answer if inspect.isawaitable(answer) else answer
+        with serve_children(work.traffic.recorder):
+            if _is_async(self.respond):
+                answer = await self.respond(*arguments)
+            else:
+                answer = await call_in_thread(self.respond, *arguments)
+                answer = await answer if inspect.isawaitable(answer) else answer
         work.set_reply(_build_reply(answer, self.label))
 
 
@@ -121,3 +125,35 @@ def serve_processes(environ: Mapping[str, str]) -> Iterator[EpisodeAddress | Non
 
     with serve_episode(recorder, environ) as address:
         yield address
+
+
+@contextmanager
+def serve_children(recorder: TrafficRecorder) -> Iterator[None]:
+    """Record the model calls of the processes that an agent's code starts in the `with` block.
+
+    They get the variables of `model_environment`, unless they have them, or the web server of the
+    gateway is not installed.
+    """
+    lock = threading.Lock()
+    with ExitStack() as stack:
+
+        def add_variables(requested: Mapping[Any, Any] | None) -> Mapping[Any, Any]:
+            environ = os.environ if requested is None else requested
+            if any(isinstance(v, str) and attribution.is_gateway_url(v) for v in environ.values()):
+                return environ
+            try:
+                from ci_agent_eval.model_traffic.gateway.server import (  # noqa: PLC0415 - as above
+                    serve_episode,
+                )
+
+                with lock:
+                    address = stack.enter_context(serve_episode(recorder, environ))
+            except (ImportError, InputError):
+                return environ
+            return {**environ, **address.build_environment()}
+
+        recorder.add_child_variables = add_variables
+        try:
+            yield
+        finally:
+            recorder.add_child_variables = None

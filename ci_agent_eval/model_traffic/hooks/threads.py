@@ -1,4 +1,6 @@
-"""Threads of an episode belong to it: they take the binding of the thread that starts them.
+"""Threads and processes of an episode belong to it.
+
+Threads take the binding of the thread that starts them, processes the variables of the gateway.
 
 Only our own binding is handed on. A copy of the whole context, as `asyncio.to_thread` makes it,
 would show an agent under test values of context variables that it does not see in production.
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from subprocess import Popen
 from threading import Thread
 from typing import Any
 
@@ -16,8 +19,27 @@ from ci_agent_eval.model_traffic.hooks.patches import Method, Patch
 
 
 def list_patches() -> Sequence[Patch]:
-    """Return the patches of threads and of thread pools, and so of `loop.run_in_executor`."""
-    return Patch(Thread, "start", _wrap_start), Patch(ThreadPoolExecutor, "submit", _wrap_submit)
+    """Return the patches of threads, thread pools (`loop.run_in_executor`) and processes."""
+    return (
+        Patch(Thread, "start", _wrap_start),
+        Patch(ThreadPoolExecutor, "submit", _wrap_submit),
+        Patch(Popen, "__init__", _wrap_popen),
+    )
+
+
+def _wrap_popen(original: Method) -> Method:
+    def start(process: Popen[Any], *args: Any, **options: Any) -> None:
+        recorder = None if attribution.is_suspended() else attribution.get_bound_recorder()
+        add_variables = None if recorder is None else recorder.add_child_variables
+        if add_variables is not None and len(args) <= _MAX_ARGUMENTS:
+            options["env"] = add_variables(options.get("env"))
+        original(process, *args, **options)
+
+    return start
+
+
+_MAX_ARGUMENTS = 10
+"""Arguments of `Popen` before `env`, which is nearly always given by name."""
 
 
 def _wrap_start(original: Method) -> Method:
