@@ -12,7 +12,7 @@ from typing import Any
 
 from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun, NoBaseline
 from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests
-from ci_agent_eval.app.behaviour import find_pairs
+from ci_agent_eval.app.pipeline import find_pairs
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode

@@ -13,7 +13,7 @@ import math
 from typing import NamedTuple
 
 from ci_agent_eval.analysis.distributions import compute_log_beta, compute_regularized_beta
-from ci_agent_eval.analysis.intervals import compute_wilson_interval
+from ci_agent_eval.analysis.reliability import compute_wilson_interval
 from ci_agent_eval.contract.iteration_range import IterationRange
 from ci_agent_eval.contract.results import StopCause
 

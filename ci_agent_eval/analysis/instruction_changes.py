@@ -9,7 +9,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Literal
 
@@ -121,6 +120,8 @@ def diff_lines(before: str, after: str) -> tuple[str, ...]:
 
     Dates, times and ids, which usually differ from run to run, are no change.
     """
+    from difflib import SequenceMatcher  # noqa: PLC0415 - few reports have changed instructions
+
     old, new = _split_lines(before), _split_lines(after)
     matcher = SequenceMatcher(None, [*map(_mask, old)], [*map(_mask, new)], autojunk=False)
     lines: list[str] = []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
-from ci_agent_eval.analysis.intervals import compute_wilson_interval
+from ci_agent_eval.analysis.reliability import compute_wilson_interval
 from ci_agent_eval.contract.episode import Assertion
 
 

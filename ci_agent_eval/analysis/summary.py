@@ -9,18 +9,6 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeVar, get_args
 
-from ci_agent_eval.analysis.adaptive_summary import (
-    AdaptiveStops,
-    AdaptiveSummary,
-    collect_stops,
-    summarize_adaptive,
-)
-from ci_agent_eval.analysis.declared_iterations import (
-    NotRunCounter,
-    build_not_run_counter,
-    collect_left_out,
-    collect_restrictions,
-)
 from ci_agent_eval.analysis.evaluation_totals import (
     EvaluationTally,
     SideTotals,
@@ -28,7 +16,16 @@ from ci_agent_eval.analysis.evaluation_totals import (
     sum_side_usage,
     tally_evaluations,
 )
-from ci_agent_eval.analysis.intervals import compute_wilson_interval
+from ci_agent_eval.analysis.iteration_counts import (
+    AdaptiveStops,
+    AdaptiveSummary,
+    NotRunCounter,
+    build_not_run_counter,
+    collect_left_out,
+    collect_restrictions,
+    collect_stops,
+    summarize_adaptive,
+)
 from ci_agent_eval.analysis.known_scenarios import KnownScenarios
 from ci_agent_eval.analysis.loaded_results import (
     EpisodeRecord,
@@ -39,7 +36,11 @@ from ci_agent_eval.analysis.loaded_results import (
     assign_agents,
     tally_outcomes,
 )
-from ci_agent_eval.analysis.reliability import Reliability, estimate_reliability
+from ci_agent_eval.analysis.reliability import (
+    Reliability,
+    compute_wilson_interval,
+    estimate_reliability,
+)
 from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.episode import Assertion, Gating, Mode, get_decisive_attempt

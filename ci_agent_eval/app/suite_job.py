@@ -29,7 +29,7 @@ from ci_agent_eval.storage.git import GitError, describe_failure, run_git
 from ci_agent_eval.storage.run_folder import ReportFolder
 
 if TYPE_CHECKING:
-    from ci_agent_eval.app.base_checkout import BaseCheckout
+    from ci_agent_eval.app.confirmation import BaseCheckout
     from ci_agent_eval.results.baselines.request import FoundBaseline
 
 
@@ -253,7 +253,7 @@ class _SuiteJob:
             return nullcontext()
         if isinstance(base.baseline, NoBaseline):
             return nullcontext()
-        from ci_agent_eval.app.base_checkout import (  # noqa: PLC0415 - rarely needed
+        from ci_agent_eval.app.confirmation import (  # noqa: PLC0415 - rarely needed
             Repository,
             find_base_ref,
         )

@@ -27,7 +27,7 @@ from ci_agent_eval.render.cards.failures import (
     build_test_cards,
 )
 from ci_agent_eval.render.cards.instructions import fold_by_instructions
-from ci_agent_eval.render.cards.model import CardFacts, CauseCard
+from ci_agent_eval.render.cards.model import CardFacts, CauseCard, list_commands
 from ci_agent_eval.render.cards.others import (
     build_finding_cards,
     build_manifest_cards,
@@ -35,7 +35,6 @@ from ci_agent_eval.render.cards.others import (
     build_skipped_cards,
 )
 from ci_agent_eval.render.change_lists import ChangeList, build_change_lists
-from ci_agent_eval.render.commands import list_commands
 from ci_agent_eval.render.comparison_view import (
     ComparisonView,
     build_comparison,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ci_agent_eval.analysis.adaptive_summary import AdaptiveSummary
 from ci_agent_eval.analysis.comparison.findings import (
     LimitedMetric,
     MetricIncrease,
@@ -19,6 +18,7 @@ from ci_agent_eval.analysis.comparison.model import (
     SuiteChange,
     SuiteMeasure,
 )
+from ci_agent_eval.analysis.iteration_counts import AdaptiveSummary
 from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
 from ci_agent_eval.contract.findings import (
     UPLOAD_ALL_SHARDS,

@@ -203,7 +203,7 @@ def _find_importer(value: object, name: str) -> tuple[Importer, dict[str, Any]] 
     found = find_importer(value, name)
     if found is not None or _has_own_keys(value):
         return found
-    from ci_agent_eval.results.importers.installed import find_installed_importer  # noqa: PLC0415 - see above
+    from ci_agent_eval.results.importers.registry import find_installed_importer  # noqa: PLC0415 - see above
 
     return find_installed_importer(value, name)
 

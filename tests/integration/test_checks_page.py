@@ -13,7 +13,7 @@ import pytest
 from ci_agent_eval import checks
 from ci_agent_eval.app.cli.judge import judge
 from ci_agent_eval.app.judging.labels import parse_labels
-from ci_agent_eval.app.judging.plan import load_plan
+from ci_agent_eval.app.judging.rejudge import load_plan
 from tests.model_server import ModelServer, Step
 from tests.model_server.script import call
 from tests.processes import clean_environ, run_agent_eval, run_python

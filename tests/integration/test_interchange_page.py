@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 from ci_agent_eval.config.settings import Settings
-from ci_agent_eval.results.importers.registry import IMPORTERS
+from ci_agent_eval.results.importers.registry import BUILT_IN
 from tests.processes import run_agent_eval, run_python
 from tests.tables import each_row
 
@@ -28,7 +28,7 @@ NAMED = {
 
 def test_every_tool_has_its_section_and_command():
     assert len(COMMANDS) == len(NAMED) + 1
-    tools = {importer.tool.partition(" (")[0] for importer in IMPORTERS.values()}
+    tools = {importer.tool.partition(" (")[0] for importer in BUILT_IN.values()}
     assert {tool for tool in tools if f"\n### {tool}\n" not in PAGE} == set()
 
 

@@ -11,7 +11,7 @@ import pytest
 from ci_agent_eval.app.cli import main
 from ci_agent_eval.app.judging.job import JudgeJob, judge_results
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.render.terminal.judges import render_judges
+from ci_agent_eval.render.terminal.report import render_judges
 from tests.builders import failing, talk, turn
 from tests.judged_results import HEAD, said, store
 from tests.model_server import ModelServer

@@ -15,7 +15,6 @@ from itertools import zip_longest
 from statistics import fmean
 from typing import Any
 
-from ci_agent_eval.analysis.comparison.arrays import import_numpy
 from ci_agent_eval.analysis.comparison.model import (
     Divergence,
     ScenarioBehaviour,
@@ -38,7 +37,7 @@ from ci_agent_eval.analysis.comparison.sequence_test import (
     compute_change_p_values,
     estimate_sequence_correlation,
 )
-from ci_agent_eval.analysis.comparison.statistics import round_significant
+from ci_agent_eval.analysis.comparison.statistics import import_numpy, round_significant
 from ci_agent_eval.analysis.comparison.suite_change import (
     MIN_SCENARIOS,
     SuiteSample,

@@ -9,12 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ci_agent_eval.analysis.comparison.behaviour import describe_behaviour
-from ci_agent_eval.analysis.comparison.cases import (
-    find_lower_scores,
-    find_moved_test,
-    find_vanished_cases,
-    find_weaker_demands,
-)
 from ci_agent_eval.analysis.comparison.conditions import (
     ConditionSets,
     collect_conditions,
@@ -53,6 +47,10 @@ from ci_agent_eval.analysis.comparison.scenario_runs import (
     ScenarioRun,
     build_scenario_metrics,
     compute_demand,
+    find_lower_scores,
+    find_moved_test,
+    find_vanished_cases,
+    find_weaker_demands,
     group_scenario_runs,
     keep_comparable,
     summarize_baseline_run,

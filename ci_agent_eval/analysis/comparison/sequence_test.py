@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from ci_agent_eval.analysis.comparison.arrays import import_numpy
 from ci_agent_eval.analysis.comparison.pool import ToolSequence
 from ci_agent_eval.analysis.comparison.run_variation import MeanSquares
-from ci_agent_eval.analysis.comparison.statistics import round_significant
+from ci_agent_eval.analysis.comparison.statistics import import_numpy, round_significant
 
 PERMUTATIONS = 1999
 MORE_PERMUTATIONS = 19_999

@@ -97,7 +97,7 @@ def judge(
     from ci_agent_eval.app.cli import get_today, load_cli_settings
     from ci_agent_eval.app.judging.job import JudgeJob, judge_results
     from ci_agent_eval.config.settings import load_waivers
-    from ci_agent_eval.render.terminal.judges import render_judges
+    from ci_agent_eval.render.terminal.report import render_judges
 
     settings, root = load_cli_settings(None, {}), Path.cwd()
     job = JudgeJob(

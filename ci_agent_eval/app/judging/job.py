@@ -26,12 +26,12 @@ from ci_agent_eval.app.judging.labels import (
     refuse_labelled_template,
     render_label_template,
 )
-from ci_agent_eval.app.judging.plan import load_plan
 from ci_agent_eval.app.judging.rejudge import (
     RejudgedEpisode,
     Rejudging,
     get_transcript_key,
     is_judgeable,
+    load_plan,
 )
 from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.contract.budgets import SuiteBudgets

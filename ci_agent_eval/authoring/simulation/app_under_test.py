@@ -11,10 +11,9 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 from ci_agent_eval.authoring.simulation.awaiting import await_if_needed, get_engine_fixture
 from ci_agent_eval.authoring.simulation.message_files import MessageFile
 from ci_agent_eval.authoring.simulation.result import History
-from ci_agent_eval.contract.finish_reasons import is_finish_reason
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.contract.stops import Stop, StopReason, find_stop_cause
-from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn
+from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, Turn, is_finish_reason
 from ci_agent_eval.engine.adapters.frameworks.registry import find_framework
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder, Reply, TurnRecorder

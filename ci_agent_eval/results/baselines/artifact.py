@@ -33,8 +33,13 @@ from ci_agent_eval.results.baselines.request import (
     build_missing_baseline,
     build_unreadable_baseline,
 )
-from ci_agent_eval.results.baselines.runs import SHORT_SHA, RunFiles, load_baseline_runs
-from ci_agent_eval.results.parallel import count_processors, map_parallel
+from ci_agent_eval.results.baselines.runs import (
+    SHORT_SHA,
+    RunFiles,
+    count_processors,
+    load_baseline_runs,
+    map_parallel,
+)
 
 OpenApi = Callable[[], AbstractContextManager[RunsApi]]
 """Opens GitHub's API; called only if a baseline is requested."""

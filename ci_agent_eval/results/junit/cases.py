@@ -15,7 +15,7 @@ from junitparser import xunit2
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.contract.episode import Outcome
-from ci_agent_eval.results.junit.failure_messages import find_message, remove_ansi
+from ci_agent_eval.results.junit.failure_places import find_message, remove_ansi
 
 NODEID_PROPERTY = "agent_eval.nodeid"
 """The property in which our pytest plugin leaves the node id of a case."""

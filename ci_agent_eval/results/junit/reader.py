@@ -32,8 +32,12 @@ from ci_agent_eval.results.junit.declared_counts import (
     parse_total,
 )
 from ci_agent_eval.results.junit.retries import GoReruns, MergedRetries, PytestReruns
-from ci_agent_eval.results.junit.sanitize import Readable
-from ci_agent_eval.results.junit.xml_stream import NotReadableError, StreamEnd, parse_xml_stream
+from ci_agent_eval.results.junit.sanitize import (
+    NotReadableError,
+    Readable,
+    StreamEnd,
+    parse_xml_stream,
+)
 
 _ROOTS = ("testsuites", "testsuite")
 _KNOWN = frozenset((*_ROOTS, *RESULT_TAGS, "testcase", "properties", "property"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.analysis.intervals import compute_wilson_interval
+from ci_agent_eval.analysis.reliability import compute_wilson_interval
 from tests.tables import each_row
 
 COUNTS = st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))

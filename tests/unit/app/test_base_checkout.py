@@ -7,7 +7,7 @@ import venv
 
 import pytest
 
-from ci_agent_eval.app.base_checkout import copy_environment, find_base_ref
+from ci_agent_eval.app.confirmation import copy_environment, find_base_ref
 from ci_agent_eval.errors import InputError
 from tests.tables import each_row
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun
-from ci_agent_eval.app.behaviour import MOST_CAUSES, MOST_ITERATIONS, find_pairs
+from ci_agent_eval.app.pipeline import MOST_CAUSES, MOST_ITERATIONS, find_pairs
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
 from ci_agent_eval.results.baselines.runs import SampleCollector

@@ -6,8 +6,12 @@ import hashlib
 import json
 from pathlib import Path
 
-from ci_agent_eval.contract.finish_reasons import normalize_finish_reason
-from ci_agent_eval.contract.trajectory import Attachment, TokenUsage, ToolCall
+from ci_agent_eval.contract.trajectory import (
+    Attachment,
+    TokenUsage,
+    ToolCall,
+    normalize_finish_reason,
+)
 from ci_agent_eval.model_traffic.formats.attachments import read_base64
 from ci_agent_eval.model_traffic.messages import ToolDefinition
 from tests import llm_wire

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from ci_agent_eval.render.commands import list_commands
+from ci_agent_eval.render.cards.model import list_commands
 from ci_agent_eval.render.markdown.report import render_comment
 from ci_agent_eval.render.report_view import build_report_view
 from tests.builders import baseline, episode, failing, report

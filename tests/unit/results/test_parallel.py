@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from ci_agent_eval.results.parallel import count_processors, map_parallel
+from ci_agent_eval.results.baselines.runs import count_processors, map_parallel
 
 forks = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
 

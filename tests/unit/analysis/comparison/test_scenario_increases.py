@@ -11,7 +11,7 @@ from scipy import stats
 from ci_agent_eval.analysis.comparison.log_means import collect_measurements
 from ci_agent_eval.analysis.comparison.model import AllowedIncreases, ScenarioComparison
 from ci_agent_eval.analysis.comparison.pool import IterationPool, RunValues
-from ci_agent_eval.analysis.comparison.scenario_increases import add_decreases, list_increase_tests
+from ci_agent_eval.analysis.comparison.regressions import add_decreases, list_increase_tests
 from ci_agent_eval.analysis.loaded_results import OutcomeTally
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ci_agent_eval.analysis.comparison import arrays, statistics
+from ci_agent_eval.analysis.comparison import statistics
 from ci_agent_eval.errors import InputError
 
 
@@ -22,4 +22,4 @@ def test_adjusting_agrees_with_scipy(p_values):
 def test_without_numpy_a_comparison_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(InputError, match=r"pip install 'ci-agent-eval\[compare\]"):
-        arrays.import_numpy()
+        statistics.import_numpy()

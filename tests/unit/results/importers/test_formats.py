@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.results.episodes import read_episodes
-from ci_agent_eval.results.importers.registry import IMPORTERS
+from ci_agent_eval.results.importers.registry import BUILT_IN
 from ci_agent_eval.results.importers.values import build_document
 from ci_agent_eval.results.json_text import ReadProblem
 from tests.tables import each_row
@@ -21,13 +21,13 @@ NO_TOTALS = {"promptfoo-lines"}
 
 
 def test_every_format_has_a_file_of_its_own_tool():
-    assert set(EXAMPLES) == set(IMPORTERS)
+    assert set(EXAMPLES) == set(BUILT_IN)
 
 
 @each_row("name", EXAMPLES)
 def test_a_file_is_recognised_by_one_reader_alone(name):
     document = build_document(loaded(EXAMPLES[name]), "any.json")
-    assert [key for key, reader in IMPORTERS.items() if reader.can_import(document)] == [name]
+    assert [key for key, reader in BUILT_IN.items() if reader.can_import(document)] == [name]
 
 
 EMPTIED = {
@@ -43,7 +43,7 @@ EMPTIED = {
 def test_a_file_without_results_proves_nothing(name):
     (problem,) = read_document(EMPTIED[name])
     assert problem.kind == "no_results"
-    assert IMPORTERS[name].tool in problem.message
+    assert BUILT_IN[name].tool in problem.message
 
 
 @each_row(

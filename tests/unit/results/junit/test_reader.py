@@ -6,7 +6,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.results.junit.failure_messages import find_message
+from ci_agent_eval.results.junit.failure_places import find_message
 from ci_agent_eval.results.junit.reader import JUnitFile, read_junit
 from tests.builders import junit_case, junit_xml
 from tests.tables import each_row

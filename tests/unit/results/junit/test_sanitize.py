@@ -6,8 +6,12 @@ from xml.etree import ElementTree as ET
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ci_agent_eval.results.junit.sanitize import CleanReader, EncodingError
-from ci_agent_eval.results.junit.xml_stream import StreamEnd, parse_xml_stream
+from ci_agent_eval.results.junit.sanitize import (
+    CleanReader,
+    EncodingError,
+    StreamEnd,
+    parse_xml_stream,
+)
 from tests.tables import each_row
 
 FORBIDDEN = ["\x00", "\x01", "\x08", "\x0b", "\x0c", "\x1b", "\x1f", "\ufffe", "\uffff"]
