@@ -10,7 +10,7 @@ import pytest
 
 from tests.processes import run_agent_eval
 
-PAGE = (Path(__file__).parents[2] / "docs/interchange.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/other-tools.md").read_text()
 MAPPING = """
 [[mapping]]
 files = "evals/*.*"

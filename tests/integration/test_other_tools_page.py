@@ -15,7 +15,7 @@ from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "tests/fixtures/interchange"
-PAGE = (ROOT / "docs/interchange.md").read_text()
+PAGE = (ROOT / "docs/other-tools.md").read_text()
 COMMANDS = re.findall(r"^\$ agent-eval (.*)$", PAGE, re.MULTILINE)
 NAMED = {
     "promptfoo.json": "promptfoo/once.json",
@@ -27,7 +27,7 @@ NAMED = {
 
 
 def test_every_tool_has_its_section_and_command():
-    assert len(COMMANDS) == len(NAMED) + 1
+    assert len(COMMANDS) == len(NAMED) + 2
     tools = {importer.tool.partition(" (")[0] for importer in BUILT_IN.values()}
     assert {tool for tool in tools if f"\n### {tool}\n" not in PAGE} == set()
 
