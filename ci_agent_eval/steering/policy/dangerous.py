@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ci_agent_eval.steering.policy.command_extraction import ExtractedCommand
-from ci_agent_eval.steering.policy.words import ShellCommand, ShellScope
+from ci_agent_eval.steering.policy.words import ShellCommand, ShellScope, Word, get_program_name
 
 _DISK = re.compile(r"(?:^|/)(?:dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk)\w*)$")
 _WHOLE_TREE = frozenset({".", "./", "*", ":/", ":/.", ":/*"})
@@ -43,7 +43,9 @@ def find_danger(extracted: ExtractedCommand, sets: Iterable[str]) -> DangerousCo
         words = tuple(word.text for word in command.words)
         for name, is_dangerous, advice in enabled_sets:
             if is_dangerous(words, scope.directory):
-                return _describe_danger(command.command_line, name, advice)
+                reason = f"it is one of the dangerous commands {name!r}"
+                message = f"This command is held back: {advice} It was not run."
+                return DangerousCommand(command.command_line, reason, message)
         return None
 
     readable = clean_command(extracted)
@@ -51,14 +53,8 @@ def find_danger(extracted: ExtractedCommand, sets: Iterable[str]) -> DangerousCo
     return next(judge_commands(layers, ShellScope(), judge), None)
 
 
-def _describe_danger(command: str, name: str, advice: str) -> DangerousCommand:
-    reason = f"it is one of the dangerous commands {name!r}"
-    return DangerousCommand(command, reason, f"This command is held back: {advice} It was not run.")
-
-
 def _get_program(words: Sequence[str]) -> str:
-    name = words[0].replace("\\", "/").rsplit("/", 1)[-1].lower()
-    return name.removesuffix(".exe")
+    return get_program_name(Word(words[0]))
 
 
 def _has_flag(words: Sequence[str], letters: str, *names: str) -> bool:
@@ -102,11 +98,8 @@ def _get_git_arguments(words: Sequence[str], command: str) -> Sequence[str] | No
         return None
     arguments = list(words[1:])
     while arguments and arguments[0].startswith("-"):
-        arguments = (
-            arguments[2:]
-            if arguments[0] in {"-C", "-c", "--git-dir", "--work-tree"}
-            else arguments[1:]
-        )
+        has_value = arguments[0] in {"-C", "-c", "--git-dir", "--work-tree"}
+        arguments = arguments[2 if has_value else 1 :]
     return arguments if arguments[:1] == [command] else None
 
 
@@ -133,12 +126,8 @@ def _discards_changes(words: Sequence[str]) -> bool:
         return _has_flag(clean, "f", "--force") and not _has_flag(clean, "n", "--dry-run")
     if stash := _get_git_arguments(words, "stash"):
         return stash[1:2] in (["drop"], ["clear"])
-    restore = _get_git_arguments(words, "restore")
-    if (
-        restore
-        and _has_flag(restore, "S", "--staged")
-        and not _has_flag(restore, "W", "--worktree")
-    ):
+    restore = _get_git_arguments(words, "restore") or ()
+    if _has_flag(restore, "S", "--staged") and not _has_flag(restore, "W", "--worktree"):
         return False
     overwrite = restore or _get_git_arguments(words, "checkout")
     if not overwrite or _has_flag(overwrite, "p", "--patch"):
@@ -173,21 +162,28 @@ def _writes_disk(words: Sequence[str], _folder: str | None) -> bool:
 Predicate = Callable[[Sequence[str], str | None], bool]
 """Returns whether a command's words are dangerous in a folder, which is None if unknown."""
 
-_DELETES_ROOT = (
-    "it deletes a whole file system, a home folder or a folder at the root. "
-    "Name the files or the folder inside of the project that you want to delete."
-)
-_FORCES_PUSH = (
-    "it overwrites the history of a remote branch. "
-    "Push without force, or use --force-with-lease on a branch of your own."
-)
-_WRITES_DISK = "it writes to a disk past its file system. Write to a file instead."
-_DISCARDS_WORK = "it throws away changes that are not committed. Commit or stash them first."
-
 DANGEROUS_SETS: Mapping[str, tuple[Predicate, str]] = {
-    "delete-root": (_deletes_root, _DELETES_ROOT),
-    "force-push": (_forces_push, _FORCES_PUSH),
-    "disk-write": (_writes_disk, _WRITES_DISK),
-    "discard-work": (_discards_work, _DISCARDS_WORK),
+    "delete-root": (
+        _deletes_root,
+        (
+            "it deletes a whole file system, a home folder or a folder at the root. "
+            "Name the files or the folder inside of the project that you want to delete."
+        ),
+    ),
+    "force-push": (
+        _forces_push,
+        (
+            "it overwrites the history of a remote branch. "
+            "Push without force, or use --force-with-lease on a branch of your own."
+        ),
+    ),
+    "disk-write": (
+        _writes_disk,
+        "it writes to a disk past its file system. Write to a file instead.",
+    ),
+    "discard-work": (
+        _discards_work,
+        "it throws away changes that are not committed. Commit or stash them first.",
+    ),
 }
-"""The sets of dangerous commands by their names in the configuration."""
+"""The sets of dangerous commands by their names in the configuration, each with its advice."""
