@@ -117,7 +117,7 @@ def from_evaluator(
     its own); a label is informational and never fails.
     """
     if not _is_evaluator(evaluator):
-        raise InputError(f"from_evaluator: {evaluator!r} is no Evaluator; make one of it")
+        raise InputError(f"from_evaluator: {evaluator!r} is not an Evaluator; make one of it")
     module = import_module("ci_agent_eval.checks.evaluators")
     check = module.EvaluatorCheck(
         evaluator,

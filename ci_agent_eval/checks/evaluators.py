@@ -132,7 +132,8 @@ class EvaluatorCheck(BaseCheck):
             found = _OUTPUT.validate_python(output)
         except ValidationError as error:
             raise EvaluatorError(
-                f"evaluator {self._label}: it returned {format_value(output)}, which is no result"
+                f"evaluator {self._label}: it returned {format_value(output)}, which is not a "
+                "result"
             ) from error
         results = found if isinstance(found, Mapping) else {self._label: found}
         if not results:

@@ -153,4 +153,4 @@ def format_problems(problems: list[str]) -> str | None:
 
 
 def _reject_constant(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")

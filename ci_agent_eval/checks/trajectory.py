@@ -144,7 +144,7 @@ def _parse_call(item: Any) -> _ReferenceCall:
     if isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str):
         return _ReferenceCall(ToolCall(name=item[0], arguments=to_jsonable(item[1])))
     raise InputError(
-        f"TrajectoryMatch.reference: {item!r} is no call; write a tool's name, "
+        f"TrajectoryMatch.reference: {item!r} is not a call; write a tool's name, "
         '("name", {arguments}) or {"name": …, "arguments": {…}}'
     )
 

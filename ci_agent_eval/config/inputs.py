@@ -176,7 +176,7 @@ def _parse_mode(text: str) -> Mode:
     for mode in get_args(Mode):
         if text == mode:
             return mode  # type: ignore[no-any-return]  # an item of the Literal
-    raise InputError(f"input mode: {text!r} is no mode; use run, report or publish")
+    raise InputError(f"input mode: {text!r} is not a mode; use run, report or publish")
 
 
 def _parse_python_version(environ: Mapping[str, str]) -> str | None:

@@ -57,11 +57,11 @@ def _validate_as(annotation: Any) -> GetPydanticSchema:
 def compile_pattern(value: Any) -> re.Pattern[str]:
     """Compile a regular expression. Raises ValueError if it is invalid."""
     if not isinstance(value, str) and not isinstance(getattr(value, "pattern", None), str):
-        raise ValueError(f"{value!r} is no regular expression for texts")  # noqa: TRY004 - pydantic turns ValueError into its own error
+        raise ValueError(f"{value!r} is not a regular expression for texts")  # noqa: TRY004 - pydantic turns ValueError into its own error
     try:
         return re.compile(value)
     except (re.error, RecursionError, OverflowError) as error:
-        raise ValueError(f"{value!r} is no regular expression: {error}") from error
+        raise ValueError(f"{value!r} is not a regular expression: {error}") from error
 
 
 def _refuse_nul(text: str) -> str:

@@ -28,12 +28,12 @@ def parse_located_json(text: str) -> LocatedValue | None:
         json.loads(text, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
         raise LocatedProblem(
-            error.lineno, f"is no JSON: {error.msg} (character {error.colno})"
+            error.lineno, f"is not JSON: {error.msg} (character {error.colno})"
         ) from None
     except RecursionError:
         raise LocatedProblem(1, "is nested too deep; write it flat") from None
     except ValueError as error:
-        raise LocatedProblem(1, f"is no JSON that can be read: {error}") from None
+        raise LocatedProblem(1, f"is not JSON that can be read: {error}") from None
     return _LocatingParser(text).parse_document()
 
 
@@ -57,7 +57,7 @@ def parse_located_json_lines(text: str) -> LocatedValue | None:
 
 
 def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 class _LocatingParser:

@@ -71,12 +71,12 @@ def parse_located_yaml(text: str) -> LocatedValue | None:
         raise LocatedProblem(1, "is nested too deep; write it flat") from None
     except (yaml.YAMLError, ValueError, IndexError, OverflowError) as error:
         # PyYAML's scanner leaks Python's own errors for some broken escapes.
-        raise LocatedProblem(1, f"is no YAML that can be read: {error}") from None
+        raise LocatedProblem(1, f"is not YAML that can be read: {error}") from None
 
 
 def _format_error(error: yaml.MarkedYAMLError) -> str:
     parts = [part for part in (error.context, error.problem) if part]
-    return f"is no YAML: {', '.join(parts)}"
+    return f"is not YAML: {', '.join(parts)}"
 
 
 def _convert_node(node: yaml.Node, depth: int) -> LocatedValue:
@@ -118,7 +118,7 @@ def _parse_number(kind: str, text: str, line: int) -> int | float:
             return int(text, 0) if text[:2] in {"0o", "0x"} else int(text)
         number = float(text.replace(".inf", "inf").replace(".nan", "nan"))
     except ValueError:
-        raise LocatedProblem(line, f"{text[:40]!r} is no number; put a text in quotes") from None
+        raise LocatedProblem(line, f"{text[:40]!r} is not a number; put a text in quotes") from None
     if not math.isfinite(number):
         raise LocatedProblem(line, f"{text[:40]!r} is not finite; write a number")
     return number

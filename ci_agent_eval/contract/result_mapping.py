@@ -18,7 +18,7 @@ ANY_SCORE = "*"
 """Name of the threshold for every score that has no other one."""
 
 _RULE = re.compile(r"(?P<name>.*\S)?\s*(?P<relation>[<>]=)\s*(?P<limit>[^<>=\s]+)\s*", re.DOTALL)
-_FORM = "is no threshold; write NAME>=NUMBER, or NAME<=NUMBER if lower is better"
+_FORM = "is not a threshold; write NAME>=NUMBER, or NAME<=NUMBER if lower is better"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,11 @@ def _parse_limit(name: object, given: object) -> ScoreThreshold:
     if isinstance(given, int | float) and not isinstance(given, bool):
         limit, is_maximum = float(given), False
     elif rule is None or rule["name"] is not None:
-        raise ValueError(f"{name}: {given!r} is no limit; write a number, '>= 0.8' or '<= 0.2'")
+        raise ValueError(f"{name}: {given!r} is not a limit; write a number, '>= 0.8' or '<= 0.2'")
     else:
         limit, is_maximum = _parse_number(rule["limit"]), rule["relation"] == "<="
     if not math.isfinite(limit):
-        raise ValueError(f"{name}: {given!r} is no finite number")
+        raise ValueError(f"{name}: {given!r} is not a finite number")
     return ScoreThreshold(limit, is_maximum)
 
 

@@ -148,7 +148,7 @@ def _parse_table(name: str, seen: Mapping[Gating, object], where: str) -> Gating
         if name == table and table not in seen:
             return table
     known = " and ".join(f"[{table}]" for table in TABLES)
-    problem = "is there twice" if name in seen else "is no table of it"
+    problem = "is there twice" if name in seen else "is not a table of it"
     raise InputError(f"{where}: [{name}] {problem}; the tables are {known}, each once")
 
 

@@ -22,7 +22,7 @@ def _parse_date(value: Any) -> dt.date:
         try:
             return dt.date.fromisoformat(value)
         except ValueError:
-            raise ValueError(f"{value} is no day of the calendar") from None
+            raise ValueError(f"{value} is not a day of the calendar") from None
     raise ValueError('must be a date written as "YYYY-MM-DD"')
 
 

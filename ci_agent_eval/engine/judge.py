@@ -68,7 +68,7 @@ async def _ask_model(
             return _parse_grading(await _ask_grading(question, model, settings), question, model)
         case DimensionsQuestion():
             return _parse_grades(await ask_dimensions(question, model, settings), question, model)
-    raise InputError(f"{type(question).__name__} is no question that a judge answers")
+    raise InputError(f"{type(question).__name__} is not a question that a judge answers")
 
 
 async def _ask_grading(

@@ -102,7 +102,7 @@ def parse_front_matter(yaml_text: str, file: str, known: Collection[str]) -> dic
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 2 if mark is not None else 1
         problem = getattr(error, "problem", None) or "cannot be read"
-        raise _build_error(file, line, f"is no YAML: {problem}") from error
+        raise _build_error(file, line, f"is not YAML: {problem}") from error
     except RecursionError as error:
         raise _build_error(file, 1, "has front matter that is nested too deeply") from error
     if not isinstance(root, yaml.MappingNode):
@@ -123,7 +123,7 @@ def _iterate_entries(mapping: yaml.MappingNode, file: str) -> Iterator[tuple[str
     for key, value in mapping.value:
         line = key.start_mark.line + 2  # marks count from 0, and the first fence is line 1
         if not isinstance(key, yaml.ScalarNode):
-            raise _build_error(file, line, "has a field whose name is no text")
+            raise _build_error(file, line, "has a field whose name is not a text")
         yield key.value, value, line
 
 
@@ -142,7 +142,7 @@ def _parse_value(name: str, node: yaml.Node, line: int, file: str) -> str | Mapp
 
 def _parse_text(node: yaml.Node, line: int, file: str) -> str:
     if not isinstance(node, yaml.ScalarNode):
-        raise _build_error(file, line, "has metadata whose value is no text")
+        raise _build_error(file, line, "has metadata whose value is not a text")
     return str(node.value)
 
 

@@ -231,7 +231,7 @@ def _list_test_reasons(summary: Summary) -> Iterator[Reason]:
     tally = summary.tests.tally
     if tally.failed or tally.error:
         counts = f"{tally.failed} failed, {tally.error} errored"
-        yield Reason("tests", f"{counts} of {tally.total} tests that are no episodes")
+        yield Reason("tests", f"{counts} of {tally.total} tests that are not episodes")
 
 
 def _list_budget_reasons(summary: Summary, *, hard: bool) -> Iterator[Reason]:

@@ -118,7 +118,7 @@ def append_outputs(
 
 def _format_output(name: str, value: str, token: Callable[[], str]) -> str:
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name for an output")
+        raise ValueError(f"{name!r} is not a name for an output")
     if not re.search(r"[\r\n]", value):
         return f"{name}={value}\n"
     # With a predictable delimiter, a value could set other outputs.

@@ -283,7 +283,7 @@ def get_cassette_mode(config: pytest.Config) -> str:
     mode = str(config.option.cassette or config.getini("cassette")).strip()
     if mode not in CASSETTE_MODES:
         known = ", ".join(CASSETTE_MODES)
-        raise pytest.UsageError(f"ini setting cassette: {mode!r} is no mode; use {known}")
+        raise pytest.UsageError(f"ini setting cassette: {mode!r} is not a mode; use {known}")
     return mode
 
 

@@ -142,7 +142,7 @@ def _describe_manifest(reasons: tuple[Reason, ...], note: str) -> Iterator[str]:
     """Say that the run is partial, and count how it differs from the scenario manifest."""
     kinds = Counter(reason.kind for reason in reasons)
     if kinds["partial"]:
-        yield "a partial run" if note else "a partial run is no evidence"
+        yield "a partial run" if note else "a partial run is not evidence"
     for kind, one, many in _KNOWN:
         if kinds[kind]:
             yield f"{count_noun(kinds[kind], one, many)}{note}"

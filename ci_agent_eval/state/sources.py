@@ -158,7 +158,8 @@ def _build_path_source(path: Path, name: str | None) -> StateSource:
         header = file.read(len(_SQLITE_HEADER))
     if header not in {_SQLITE_HEADER, b""}:
         raise InputError(
-            f"the state of {str(path)!r} cannot be watched: it is no SQLite file; give its folder"
+            f"the state of {str(path)!r} cannot be watched: it is not a SQLite file; give its "
+            "folder"
         )
     return StateSource(name or path.name, "database", partial(_read_sqlite_file, path))
 

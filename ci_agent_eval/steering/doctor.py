@@ -81,9 +81,9 @@ def _find_command_problem(command: str) -> str | None:
     """
     words = shlex.split(command)
     if not is_own_hook(command):
-        return "is no hook of agent-eval"
+        return "is not a hook of agent-eval"
     if not Path(words[0]).is_absolute():
-        return f"the program is no absolute path: {words[0]}"
+        return f"the program is not an absolute path: {words[0]}"
     if shutil.which(words[0]) is None:
         return f"command not found: {words[0]}"
     if shlex.join(words) != command:

@@ -259,7 +259,9 @@ def _read_pattern(located: LocatedValue, name: str) -> str:
     try:
         re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
-        raise LocatedProblem(located.line, f"{name}: is no regular expression ({error})") from None
+        raise LocatedProblem(
+            located.line, f"{name}: is not a regular expression ({error})"
+        ) from None
     return text
 
 

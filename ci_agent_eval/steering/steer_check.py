@@ -58,7 +58,7 @@ def build_json_answer(result: DetectionResult) -> dict[str, object]:
 def _parse_call(line: bytes) -> ToolCallRequest:
     document = json.loads(line)
     if not isinstance(document, dict):
-        raise ValueError("is no JSON object")  # noqa: TRY004 - handled like other invalid input
+        raise ValueError("is not a JSON object")  # noqa: TRY004 - handled like other invalid input
     tool = document.get("tool")
     if not isinstance(tool, str) or "arguments" not in document:
         raise ValueError('must have "tool", a text, and "arguments"')

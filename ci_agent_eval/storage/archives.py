@@ -141,7 +141,7 @@ def _safe_path(info: zipfile.ZipInfo) -> PurePosixPath:
     path = PurePosixPath(name)
     is_inside = path.parts and not path.is_absolute() and ".." not in path.parts
     if not is_inside or any(c in name for c in "\\:\0") or not name.isprintable():
-        raise InputError(f"the name {name!r} leads outside, or is no plain name")
+        raise InputError(f"the name {name!r} leads outside, or is not a plain name")
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         raise InputError(f"{name!r} is a link or a device, not a file")

@@ -150,7 +150,7 @@ def test_a_partial_run_is_never_the_evidence_of_the_check(workspace, github):
     restricted = {"PYTEST_ADDOPTS": "-k email"}
     done = workspace.action(paths="examples/refund_desk", environ=restricted)
     assert done.returncode == 1
-    assert "a partial run is no evidence" in workspace.outputs["headline"]
+    assert "a partial run is not evidence" in workspace.outputs["headline"]
     assert [run.conclusion for run in github.check_runs("octo/shop")] == ["failure"]
     assert "restricted by <code>-k email</code>" in github.comments("octo/shop", 7)[0].body
 
@@ -288,7 +288,7 @@ def test_base_runs_are_the_baseline_of_a_pull_request(workspace, github):
 @each_row(
     ("inputs", "sentence"),
     [
-        ({"mode": "walk"}, "input mode: 'walk' is no mode; use run, report or publish"),
+        ({"mode": "walk"}, "input mode: 'walk' is not a mode; use run, report or publish"),
         ({"paths": "'open"}, 'input paths: No closing quotation in "\'open"; close the quote'),
         (
             {"min_pass_rate": "0.5"},

@@ -236,7 +236,7 @@ def test_results_without_a_transcript_prove_nothing(judged):
         ("s0,7,,pass,", "matches no judged transcript"),
         ("s0,,other,pass,", "needs the name of a judged assertion, one of: 'exact'"),
         ("s0,,,maybe,", "label 'maybe' is neither pass nor fail"),
-        ("s0,x,,pass,", "iteration 'x' is no whole number"),
+        ("s0,x,,pass,", "iteration 'x' is not a whole number"),
         (",,,pass,", "names no scenario_id"),
         ("s0,,,,", "has no label"),
         ("s0,pass", "another number of cells"),
@@ -252,7 +252,7 @@ def test_a_label_that_fits_nothing_is_refused(judged, tmp_path, line, problem):
     ("source", "problem"),
     [
         ("", "has neither CHECKS nor BUDGETS"),
-        ("CHECKS = ['kind']", "'kind' is no check"),
+        ("CHECKS = ['kind']", "'kind' is not a check"),
         ('CHECKS = {"x*": Rubric("a", JUDGE)}', r"'x\*' matches no scenario of the results"),
         ('CHECKS = {"x*": []}', r"'x\*' matches no scenario of the results"),
         ('BUDGETS = {"x*": {"max_turns": 1}}', r"'x\*' matches no scenario of the results"),

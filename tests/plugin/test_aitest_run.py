@@ -258,4 +258,4 @@ def test_a_mode_that_is_none_is_a_usage_error(pytester):
     pytester.makeini("[pytest]\ncassette = sometimes\n")
     result = pytester.runpytest_inprocess()
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["*ini setting cassette: 'sometimes' is no mode*"])
+    result.stderr.fnmatch_lines(["*ini setting cassette: 'sometimes' is not a mode*"])

@@ -104,8 +104,8 @@ def test_a_hook_that_stops_the_run_loses_no_teardown_error(suite, hook, stop):
 
 INVALID = [
     ("3", "ValueError: it returned a int, not a mapping"),
-    ("{3: 4}", "ValueError: the name 3 is no text of 1 to 40 characters"),
-    ("{'a' * 41: 4}", "is no text of 1 to 40 characters"),
+    ("{3: 4}", "ValueError: the name 3 is not a text of 1 to 40 characters"),
+    ("{'a' * 41: 4}", "is not a text of 1 to 40 characters"),
     ("{'a\\nb': 4}", "the name 'a\\nb' must be one line of text"),
     ("{' ': 4}", "ValueError: the name ' ' must be one line of text"),
     ("{'a': None}", "ValueError: the column 'a' must be a text, a boolean, a finite number"),

@@ -24,7 +24,7 @@ def test_what_is_no_episode_is_said_in_a_sentence(suite):
     for kind in "da":
         for number, (_, said) in enumerate(RETURNED):
             result.stdout.fnmatch_lines([f"*_ test_{kind}{number} _*", said, "*= episodes =*"])
-    result.stdout.fnmatch_lines(["the factory made nothing, which is no agent; *"])
+    result.stdout.fnmatch_lines(["the factory made nothing, which is not an agent; *"])
     assert not [line for line in result.outlines if "ci_agent_eval/" in line]
 
 

@@ -212,5 +212,5 @@ def test_a_wrong_rule_is_a_usage_error(pytester, suite):
     pytester.makeini("[pytest]\ncassette_replace = [0-9\n")
     pytester.makepyfile("def test_a(): pass")
     result = suite.run_in_process("--cassette=replay")
-    result.stderr.fnmatch_lines(["*ini setting cassette_replace: '[[]0-9' is no rule: *"])
+    result.stderr.fnmatch_lines(["*ini setting cassette_replace: '[[]0-9' is not a rule: *"])
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -81,7 +81,10 @@ def test_what_cannot_be_used_is_one_sentence(suite):
     for arguments, said in [
         (["--shard=3/2"], "*--shard: give a shard as INDEX/COUNT, such as 2/7 (got '3/2')*"),
         (["--shard=1/2", "--shard-durations=nowhere"], "*nowhere: No such file*"),
-        (["--shard=1/2", "--shard-durations=test_suite.py"], "*test_suite.py: it is no results*"),
+        (
+            ["--shard=1/2", "--shard-durations=test_suite.py"],
+            "*test_suite.py: it is not a results*",
+        ),
     ]:
         ran = suite.run(*arguments)
         assert ran.result.ret == pytest.ExitCode.USAGE_ERROR

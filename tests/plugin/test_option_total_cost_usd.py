@@ -89,7 +89,7 @@ def test_a_journal_that_cannot_be_read_stops_all_workers(suite):
     suite.write(SHARED.replace("{act}", ruin))
     ran = suite.run("--total-cost-usd=100", "-n2")
     assert ran.result.ret == pytest.ExitCode.INTERRUPTED
-    said = "gw2.jsonl has a line that is no record of an episode; run the suite again"
+    said = "gw2.jsonl has a line that is not a record of an episode; run the suite again"
     assert said in ran.session.stopped
     assert ran.session.suite_stop is None
     assert not ran.results.complete

@@ -145,7 +145,7 @@ def test_a_broken_file_is_an_error_of_collection(suite, write):
             "0.yaml:3: unknown key 'persna'; did you mean 'persona'?",
             "0.yaml:4: its user has nothing to say; give fixed_responses, script or model",
         ],
-        "- id: [": ["1.yaml:1: is no YAML: *"],
+        "- id: [": ["1.yaml:1: is not YAML: *"],
         "": ["2.yaml:1: is empty; write a list of scenarios*"],
     }
     for number, text in enumerate(cases):

@@ -318,7 +318,9 @@ def test_cases_of_one_scenario_keep_their_recordings(run, pytester):
     (tenth,) = pytester.path.glob("cassettes/the_tenth*")
     tenth.write_text(tenth.read_text().replace("status: 200", "status: fine", 1))
     _, (episode,) = run(CASES, "--cassette=replay", "-k", "ten")
-    problem = "an answer has the status 'fine', which is no HTTP status; repair it, or delete it"
+    problem = (
+        "an answer has the status 'fine', which is not an HTTP status; repair it, or delete it"
+    )
     assert episode["outcome"] == "error"
     assert f"cassette cassettes/{tenth.name} cannot be read: {problem}" in episode["reason"]
 

@@ -32,7 +32,7 @@ def load_labels(path: Path) -> tuple[HumanLabel, ...]:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check --labels") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path}: is no text in UTF-8; save the labels as UTF-8") from None
+        raise InputError(f"{path}: is not a text in UTF-8; save the labels as UTF-8") from None
     try:
         return parse_labels(text, is_lines=path.suffix.lower() in _LINE_FILES)
     except LocatedProblem as problem:
@@ -176,9 +176,9 @@ def _read_json_lines(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise LocatedProblem(number, f"is no JSON: {error}") from None
+            raise LocatedProblem(number, f"is not JSON: {error}") from None
         if not isinstance(row, dict):
-            raise LocatedProblem(number, "is no object with scenario_id and label")
+            raise LocatedProblem(number, "is not an object with scenario_id and label")
         yield number, row
 
 
@@ -190,7 +190,7 @@ def _read_table(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
                 raise LocatedProblem(reader.line_num, "has another number of cells than the header")
             yield reader.line_num, row
     except csv.Error as error:
-        raise LocatedProblem(reader.line_num, f"is no CSV: {error}") from None
+        raise LocatedProblem(reader.line_num, f"is not CSV: {error}") from None
 
 
 def _build_label(line: int, row: dict[str, Any]) -> HumanLabel:
@@ -219,7 +219,7 @@ def _parse_iteration(line: int, value: Any) -> int | None:
     if value in ("", None):
         return None
     if not str(value).isdecimal() or int(value) < 1:
-        raise LocatedProblem(line, f"iteration {value!r} is no whole number of at least 1")
+        raise LocatedProblem(line, f"iteration {value!r} is not a whole number of at least 1")
     return int(value)
 
 

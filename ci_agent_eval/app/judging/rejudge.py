@@ -86,7 +86,7 @@ def load_plan(path: Path) -> JudgePlan:
 def _run_file(path: Path) -> Mapping[str, Any]:
     spec = spec_from_file_location("agent_eval_judges", path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise InputError(f"{path}: is no Python file; name the file with CHECKS")
+        raise InputError(f"{path}: is not a Python file; name the file with CHECKS")
     module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -103,7 +103,7 @@ def _parse_checks(path: Path, pattern: str, listed: object) -> tuple[Check, ...]
     for item in items:
         check = as_check(item)
         if check is None:
-            raise InputError(f"{path}: CHECKS[{pattern!r}]: {item!r} is no check")
+            raise InputError(f"{path}: CHECKS[{pattern!r}]: {item!r} is not a check")
         found.append(check)
     return tuple(found)
 

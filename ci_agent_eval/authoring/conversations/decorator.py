@@ -79,7 +79,7 @@ class ConversationTest:
         positional = zip(self.after, args[self.before :], strict=False)
         arguments = {**dict(positional), **kwargs}
         if FIXTURE not in arguments:
-            raise InputError(f"{self.where}: let pytest run it; it is no function to call")
+            raise InputError(f"{self.where}: let pytest run it; it is not a function to call")
         fixtures = {name: arguments[name] for name in self.factory.fixture_names}
         others = {FIXTURE, *self.factory.fixture_names} - self.names
         own = {name: value for name, value in arguments.items() if name not in others}

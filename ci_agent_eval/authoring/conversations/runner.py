@@ -280,7 +280,7 @@ def _require_agent(agent: object) -> None:
         return
     made = f"the class {agent.__name__}" if isinstance(agent, type) else type(agent).__name__
     raise InputError(
-        f"the factory made {made if agent is not None else 'nothing'}, which is no agent; an "
+        f"the factory made {made if agent is not None else 'nothing'}, which is not an agent; an "
         "agent has `respond(message)`, plain or async, or is one of the engine's"
     )
 

@@ -68,7 +68,7 @@ def _read_rows(text: str) -> Iterator[tuple[int, list[str]]]:
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            raise LocatedProblem(max(reader.line_num, line), f"is no CSV: {error}") from None
+            raise LocatedProblem(max(reader.line_num, line), f"is not CSV: {error}") from None
         if cells is None:
             return
         if any(cell.strip() for cell in cells):
@@ -146,7 +146,7 @@ def _parse_json_cell(name: str, cell: str, line: int) -> Any:
     try:
         return _locate_value(json.loads(cell), name, line).value
     except (ValueError, RecursionError) as error:
-        raise LocatedProblem(line, f"the cell is no JSON: {error}", name) from None
+        raise LocatedProblem(line, f"the cell is not JSON: {error}", name) from None
 
 
 def _locate_value(value: Any, name: str, line: int) -> LocatedValue:
@@ -212,7 +212,7 @@ def _find_attached(path: Path, file: str) -> Path:
     try:
         found = (folder / file).resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        raise InputError(f"{file!r}: is no path ({error})") from None
+        raise InputError(f"{file!r}: is not a path ({error})") from None
     if not found.is_relative_to(folder):
         raise InputError(f"{file}: must be in the folder of the scenario file, or below it")
     return found
@@ -272,7 +272,7 @@ def _read_file(path: Path, name: str, max_bytes: int, beside: str) -> bytes:
             f"{name}: cannot be read ({error.strerror}); write its path relative to {beside}"
         ) from None
     except ValueError as error:
-        raise InputError(f"{name!r}: is no path ({error})") from None
+        raise InputError(f"{name!r}: is not a path ({error})") from None
     if len(data) > max_bytes:
         raise InputError(f"{name}: is larger than {max_bytes} bytes; make it smaller, or split it")
     return data

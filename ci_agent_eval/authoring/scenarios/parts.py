@@ -180,7 +180,9 @@ def build_check(given: object) -> Check:
         raise InputError(f"{name}: cannot be built ({describe_error(error)})") from None
     check = as_check(built)
     if check is None:
-        raise InputError(f"{name}: made a {type(built).__name__}, which is no Check or evaluator")
+        raise InputError(
+            f"{name}: made a {type(built).__name__}, which is not a Check or evaluator"
+        )
     return check
 
 

@@ -78,7 +78,7 @@ def build_asker(
     if not callable(call):
         kind = type(app).__name__
         raise InputError(
-            f"run_simulation: a {kind} is no app; give a function app(message, *, thread_id), "
+            f"run_simulation: a {kind} is not an app; give a function app(message, *, thread_id), "
             "an agent with respond(message), or an agent of the engine"
         )
     given = {**({"thread_id": thread_id} if accepts_thread_id(call) else {}), **kwargs}

@@ -98,7 +98,7 @@ def require_rule(where: str, pattern: object, message: object) -> None:
     try:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
-        raise InputError(f"{where}: {pattern!r} is no regular expression: {error}") from None
+        raise InputError(f"{where}: {pattern!r} is not a regular expression: {error}") from None
 
 
 DEFAULT_MAX_TURNS = 5

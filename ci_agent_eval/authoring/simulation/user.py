@@ -158,7 +158,7 @@ def open_user_session(user: object) -> UserSession:
     if not callable(generate):
         kind = type(user).__name__
         raise InputError(
-            f"run_simulation: a {kind} is no user; give a SimulatedUser, or an object with "
+            f"run_simulation: a {kind} is not a user; give a SimulatedUser, or an object with "
             "generate_response(conversation_history)"
         )
     return UserSession(

@@ -45,9 +45,9 @@ class Transcript:
         try:
             event = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"it is no JSON ({error})") from error
+            raise ValueError(f"it is not JSON ({error})") from error
         if not isinstance(event, dict) or str(event.get("type")) not in _EVENTS:
-            raise ValueError(f"it is no object with a type of {', '.join(_EVENTS)}")
+            raise ValueError(f"it is not an object with a type of {', '.join(_EVENTS)}")
         _EVENTS[event["type"]](self, event, at_ms)
 
     def _add_text(self, event: Event, at_ms: float) -> None:

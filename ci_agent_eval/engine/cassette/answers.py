@@ -55,7 +55,7 @@ def build_answer(entry: Json) -> HTTPAnswer:
     """Convert an entry to the answer. Raises ValueError or TypeError for an invalid entry."""
     status, headers = entry.get("status"), entry.get("headers", {})
     if not isinstance(status, int) or not 100 <= status <= 599:
-        raise ValueError(f"an answer has the status {status!r}, which is no HTTP status")
+        raise ValueError(f"an answer has the status {status!r}, which is not an HTTP status")
     if not isinstance(headers, dict):
         raise TypeError(f"an answer has the headers {headers!r}; give an object")
     bodies = [name for name in _BODIES if name in entry]

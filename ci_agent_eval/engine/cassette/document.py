@@ -167,7 +167,7 @@ def _parse_exchange(number: int, entry: Json, toolsets: Mapping[str, Any]) -> Re
         return RecordedExchange(called, dict(entry["outcome"]))
     name, previous = entry["format"], entry.get("previous")
     if name not in get_args(FormatName):
-        raise ValueError(f"{name!r} is no format; use {', '.join(get_args(FormatName))}")
+        raise ValueError(f"{name!r} is not a format; use {', '.join(get_args(FormatName))}")
     if previous is not None and not (isinstance(previous, int) and 1 <= previous < number):
         raise ValueError(f"exchange {number}: `previous` is {previous!r}, no earlier exchange")
     body = dict(entry["request"])

@@ -180,7 +180,7 @@ def _parse_rule(line: str) -> ReplaceRule:
     except (IndexError, re.error) as error:
         problem = str(error)
     if problem is not None:
-        raise InputError(f"{SETTING}: {line.strip()!r} is no rule: {problem}")
+        raise InputError(f"{SETTING}: {line.strip()!r} is not a rule: {problem}")
     return rule
 
 

@@ -206,7 +206,7 @@ class ServerConnection:
         parts = [f"The MCP server {self.declared.label} {problem}."]
         if self._invalid_lines:
             parts.append(
-                f"It wrote {self._invalid_lines} line(s) to stdout that are no messages of the "
+                f"It wrote {self._invalid_lines} line(s) to stdout that are not messages of the "
                 "protocol; let it log to stderr."
             )
         if self._stderr is not None:

@@ -186,7 +186,7 @@ class _JSONBody:
             return value
         if isinstance(value, list):
             return self._assemble(list_objects(value))
-        raise UnreadableTrafficError("the body is no JSON object")
+        raise UnreadableTrafficError("the body is not a JSON object")
 
     def _load_part(self, error: str) -> Json:
         """Return the complete items of a list of events, which Gemini sends without `alt=sse`."""
@@ -196,7 +196,7 @@ class _JSONBody:
             return self._assemble(events)
         if text.startswith(("{", "[")):
             raise UnreadableTrafficError(f"the body is incomplete or no JSON: {error}")
-        raise UnreadableTrafficError(f"the body is no JSON: {text[:200]}")
+        raise UnreadableTrafficError(f"the body is not JSON: {text[:200]}")
 
     def _assemble(self, events: Sequence[Json]) -> Json:
         """Merge the items of a list, which are events or one error."""

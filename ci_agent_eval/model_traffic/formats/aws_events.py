@@ -43,7 +43,7 @@ class AWSEventBody:
         except ImportError:
             self._error = _MISSING
         except _get_parser_errors() as error:
-            self._error = f"the stream is no AWS event stream: {error}"
+            self._error = f"the stream is not an AWS event stream: {error}"
 
     def load(self) -> Json:
         """Return the body without streaming. Raises UnreadableTrafficError."""

@@ -101,7 +101,7 @@ class BedrockConverse:
 def _parse_request(body: bytes) -> Json:
     request = parse_request_body(body)
     if not isinstance(request.get("messages", []), list):
-        raise UnreadableTrafficError("`messages` is no list")
+        raise UnreadableTrafficError("`messages` is not a list")
     return request
 
 

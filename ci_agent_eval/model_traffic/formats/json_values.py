@@ -30,7 +30,7 @@ def parse_request_body(body: bytes) -> Json:
     """Parse the body of a request. Raises UnreadableTrafficError if it is no JSON object."""
     parsed = parse_object(body)
     if parsed is None:
-        raise UnreadableTrafficError("the body is no JSON object")
+        raise UnreadableTrafficError("the body is not a JSON object")
     return parsed
 
 
@@ -38,7 +38,7 @@ def parse_request_with_list(body: bytes, key: str) -> Json:
     """Parse the body of a request. Raises UnreadableTrafficError if `key` is no list in it."""
     request = parse_request_body(body)
     if not isinstance(request.get(key), list):
-        raise UnreadableTrafficError(f"`{key}` is no list")
+        raise UnreadableTrafficError(f"`{key}` is not a list")
     return request
 
 

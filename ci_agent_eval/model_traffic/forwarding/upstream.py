@@ -42,7 +42,7 @@ def parse_upstream(text: str, name: str) -> Upstream:
     try:
         url = httpx2.URL(text)
     except httpx2.InvalidURL as error:
-        raise InputError(f"{name} is no address ({error}). {example}") from error
+        raise InputError(f"{name} is not an address ({error}). {example}") from error
     if url.scheme not in {"http", "https"} or not url.host:
         raise InputError(f"{name} has to begin with http:// or https:// and a host. {example}")
     if url.userinfo or url.query or url.fragment:

@@ -117,7 +117,7 @@ def _parse_json(text: str | bytes | bytearray) -> dict[str, Any]:
         ) from None
     if not isinstance(found, dict):
         raise InputError(
-            f"@llm_episode: the JSON that the test returned is no object; {RETURN_HELP}"
+            f"@llm_episode: the JSON that the test returned is not an object; {RETURN_HELP}"
         )
     return found
 

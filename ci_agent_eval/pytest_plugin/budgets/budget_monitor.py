@@ -78,7 +78,7 @@ class JournalReader:
             except OSError as error:
                 return UnreadableJournal(str(path), f"cannot be read ({error.strerror})")
             except ValueError:  # includes pydantic's ValidationError
-                return UnreadableJournal(str(path), "has a line that is no record of an episode")
+                return UnreadableJournal(str(path), "has a line that is not a record of an episode")
         return self._spending.sum()
 
     def _read_new_lines(self, path: Path) -> list[JournalLine]:

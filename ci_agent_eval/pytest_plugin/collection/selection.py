@@ -82,7 +82,7 @@ def _load_given_durations(config: pytest.Config) -> Mapping[str, float]:
     try:
         return _load_durations(path / "results.json" if path.is_dir() else path)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no results.json"
+        reason = getattr(error, "strerror", None) or "it is not a results.json"
         raise pytest.UsageError(
             f"--shard-durations: {option}: {reason}; name the report folder of an earlier run"
         ) from None

@@ -136,7 +136,7 @@ def find_obstacle(item: pytest.Item) -> str | None:
 
 def _check_kind(item: pytest.Item) -> str | None:
     if detection.EPISODE not in item.stash:
-        return "it is no episode"
+        return "it is not an episode"
     if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
         return "Hypothesis runs it"
     function = get_test_function(item)
@@ -144,7 +144,7 @@ def _check_kind(item: pytest.Item) -> str | None:
         return "it is a plain `def` test: make it `async def`, or use -n"
     is_known = type(item) is pytest.Function or is_from_pytest_asyncio(type(item).setup)
     if not is_known or not runs_coroutine(item):
-        return "it is no `async def` test of this plugin's loop"
+        return "it is not an `async def` test of this plugin's loop"
     return None
 
 

@@ -92,7 +92,7 @@ def _merge_columns(own: Mapping[str, ColumnValue], found: Iterable[Any]) -> dict
 
 def _check_name(name: object) -> str:
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
-        raise ValueError(f"the name {name!r} is no text of 1 to {MAX_NAME} characters")
+        raise ValueError(f"the name {name!r} is not a text of 1 to {MAX_NAME} characters")
     try:
         return check_column_name(clean_text(name))
     except ValueError as error:

@@ -90,7 +90,7 @@ def load_artifact_baseline(
     """
     workflow = _find_workflow(api, event)
     if workflow is None:
-        return build_missing_baseline("this is no workflow run, so it has no earlier ones")
+        return build_missing_baseline("this is not a workflow run, so it has no earlier ones")
     branch = _find_base_branch(api, event)
     if branch is None:
         return build_missing_baseline("the base branch is not known for this event")

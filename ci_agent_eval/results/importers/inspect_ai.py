@@ -301,5 +301,5 @@ def _parse_file(file: Path) -> dict[str, Any]:
     with open_regular(file) as opened:
         value = parse_json(opened.read())
     if not isinstance(value, dict):
-        raise InputError(f"{file.name}: it is no JSON object")
+        raise InputError(f"{file.name}: it is not a JSON object")
     return value

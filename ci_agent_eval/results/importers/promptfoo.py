@@ -80,7 +80,7 @@ class PromptfooLinesImporter:
         results = [record for record in records if record.keys() >= _RESULT_KEYS]
         yield from _build_episodes(sorted(results, key=_result_sort_key))
         if len(results) < len(records):
-            yield ImportProblem("has a line that is no result; write the file again")
+            yield ImportProblem("has a line that is not a result; write the file again")
         yield from _check_grid(results)
 
 

@@ -77,7 +77,7 @@ def find_installed_importer(
     try:
         found = [one for one in map(_load_importer, names) if one.can_import(document)]
     except InputError as error:
-        raise MalformedError(f"it is no result file of a known tool, and {error}") from None
+        raise MalformedError(f"it is not a result file of a known tool, and {error}") from None
     if len(found) > 1:
         titles = " and ".join(one.title for one in found)
         raise MalformedError(f"it is recognized by {titles}; uninstall all but one")
@@ -102,7 +102,9 @@ class InstalledImporter:
         self.score_rule: ScoreRule = getattr(self._importer, "score_rule", _SCORE_RULES[0])
         methods = ("can_import", "iterate_episodes")
         if not all(callable(getattr(self._importer, method, None)) for method in methods):
-            raise extension.build_error("is no importer: it lacks can_import or iterate_episodes")
+            raise extension.build_error(
+                "is not an importer: it lacks can_import or iterate_episodes"
+            )
         if self.score_rule not in _SCORE_RULES:
             raise extension.build_error(f"has no known score_rule: use {' or '.join(_SCORE_RULES)}")
 

@@ -131,7 +131,7 @@ def parse_json_lines(data: bytes) -> Iterator[Record | ReadProblem]:
         if isinstance(value, dict):
             yield value
         elif line.strip():
-            yield ReadProblem("it is no JSON object", number)
+            yield ReadProblem("it is not a JSON object", number)
 
 
 def parse_csv(data: bytes) -> Iterator[Record | ReadProblem]:
@@ -150,7 +150,7 @@ def parse_csv(data: bytes) -> Iterator[Record | ReadProblem]:
                 counts = f"it has {len(row)} cells, and the header has {len(header)}"
                 yield ReadProblem(counts, rows.line_num)
     except (UnicodeDecodeError, csv.Error) as error:
-        yield ReadProblem(f"it is no CSV in UTF-8: {error}")
+        yield ReadProblem(f"it is not CSV in UTF-8: {error}")
         return
     if not data.endswith(b"\n"):
         yield ReadProblem(_CUT)

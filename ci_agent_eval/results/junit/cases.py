@@ -85,7 +85,7 @@ def _parse_status_word(name: str, word: str) -> StatedOutcome:
     if outcome is not None:
         return StatedOutcome(outcome, is_stated=True)
     return StatedOutcome(
-        "error", f"its {name} is {word[:80]!r}, which is no success", is_stated=True
+        "error", f"its {name} is {word[:80]!r}, which is not a success", is_stated=True
     )
 
 

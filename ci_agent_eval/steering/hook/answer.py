@@ -75,7 +75,7 @@ def answer_fully(options: HookOptions, data: bytes, environ: Mapping[str, str]) 
 def _parse_event(data: bytes) -> HookEvent:
     event = json.loads(data)
     if not isinstance(event, dict):
-        raise InputError("the event is no JSON object")
+        raise InputError("the event is not a JSON object")
     return event
 
 

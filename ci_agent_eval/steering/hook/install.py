@@ -208,11 +208,11 @@ def _load_settings(text: str, agent: Agent) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"is not JSON ({error}); repair it first") from None
     if not isinstance(document, dict):
-        raise InputError("is no JSON object; repair it first")
+        raise InputError("is not a JSON object; repair it first")
     hooks = document.get(HOOKS, {})
     for event in agent.events:
         if not isinstance(hooks, dict) or not isinstance(hooks.get(event, []), list):
-            raise InputError(f"{HOOKS}.{event} is no list of hooks; repair it first")
+            raise InputError(f"{HOOKS}.{event} is not a list of hooks; repair it first")
     return document
 
 
@@ -297,4 +297,4 @@ def _find_plugin_command(text: str) -> list[str]:
     try:
         return [shlex.join(json.loads(match[1]))]
     except (ValueError, TypeError):
-        raise InputError("COMMAND is no list of words; run `agent-eval steer install`") from None
+        raise InputError("COMMAND is not a list of words; run `agent-eval steer install`") from None

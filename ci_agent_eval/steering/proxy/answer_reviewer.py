@@ -185,7 +185,7 @@ class AnswerReviewer:
         request = prepared.json
         if request is None or not out.is_readable:
             _log_unreviewed(
-                "its request is no JSON object"
+                "its request is not a JSON object"
                 if request is None
                 else "its content coding is unknown here"
             )

@@ -68,7 +68,7 @@ def bind_proxy_socket(host: str, port: int) -> socket.socket:
     try:
         return bind_socket(host, port)
     except (socket.gaierror, OverflowError) as error:
-        raise InputError(f"--host {host} is no address here: {error}. Try 127.0.0.1") from error
+        raise InputError(f"--host {host} is not an address here: {error}. Try 127.0.0.1") from error
     except OSError as error:
         raise InputError(
             f"the proxy cannot listen on {host}:{port} ({error.strerror}). Choose another "

@@ -57,7 +57,7 @@ def test_a_program_gets_the_environment_it_is_given(monkeypatch):
             "import sys; sys.exit('no luck')",
             "prog ended with exit code 1; its stderr ends with: no luck",
         ),
-        ("print('hello')", "wrote a line 1 that cannot be read: it is no JSON"),
+        ("print('hello')", "wrote a line 1 that cannot be read: it is not JSON"),
         ("print('x' * 10_000)\nimport signal; signal.pause()", "wrote more than 5000 bytes"),
         ("while True: print('{}' * 5000, flush=True)", "wrote more than 5000 bytes"),
     ],

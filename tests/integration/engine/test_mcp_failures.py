@@ -263,7 +263,7 @@ def test_a_server_that_went_deaf_is_replaced() -> None:
 @each_row(
     ("mode", "said"),
     [
-        ("garbage", r"did not answer.*2 line\(s\) to stdout that are no messages"),
+        ("garbage", r"did not answer.*2 line\(s\) to stdout that are not messages"),
         ("binary", r"did not answer the call of act"),
         ("malformed", r"gave no answer to the call of act that can be read"),
     ],

@@ -186,7 +186,7 @@ def test_reasons_for_none(rig: Rig):
     rig.fake.add_artifact(REPO, run.id, NAME, data=report_zip(), expired=True)
     assert "every artifact agent-eval-report has expired" in why_none(find(rig, on_main(rig)))
     assert "there is no token" in why_none(find(rig, on_main(rig), token=""))
-    assert "this is no workflow run" in why_none(find(rig, pull_event(base_branch="main")))
+    assert "this is not a workflow run" in why_none(find(rig, pull_event(base_branch="main")))
     unknown = on_main(rig, base_branch=None, pulls=None)
     rig.fake.world.repositories[REPO].pulls.clear()
     assert "the base branch is not known" in why_none(find(rig, unknown))

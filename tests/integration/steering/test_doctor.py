@@ -56,8 +56,8 @@ def test_a_command_that_install_does_not_write_is_not_run(steer, settings, tmp_p
     script.chmod(0o755)
     own = Path(sys.executable).with_name("agent-eval")
     cases = {
-        f"./agent-eval steer hook --for claude-code; touch {ran}": "the program is no absolute path: ./agent-eval",
-        "agent-eval steer hook --for claude-code": "the program is no absolute path: agent-eval",
+        f"./agent-eval steer hook --for claude-code; touch {ran}": "the program is not an absolute path: ./agent-eval",
+        "agent-eval steer hook --for claude-code": "the program is not an absolute path: agent-eval",
         f"{own} steer hook --for claude-code; touch {ran}": "is not quoted as",
         f"{own} steer hook --for claude-code --config $(touch${{IFS}}{ran})": "is not quoted as",
         f"{own} steer hook --config\n{script}": "is not quoted as",
@@ -142,4 +142,6 @@ def test_a_broken_file_is_named(steer, settings, tmp_path):
     )
     done = steer("doctor")
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"{plugin}: COMMAND is no list of words; run `agent-eval steer install`" in done.stderr
+    assert (
+        f"{plugin}: COMMAND is not a list of words; run `agent-eval steer install`" in done.stderr
+    )

@@ -120,7 +120,7 @@ def test_what_goes_wrong_inside_lets_the_call_through_and_says_so(fixture, broke
         (b"{", "JSONDecodeError"),
         (b"\xff\xfe\xfd", "UnicodeDecodeError"),
         (b"[" * 100_000, "RecursionError"),
-        (b"[]", "the event is no JSON object"),
+        (b"[]", "the event is not a JSON object"),
         (b"{}", "the event does not identify the agent; name it: --for claude-code|codex"),
         (b'{"hook_event_name": "PostToolUse"}', "the event does not identify the agent"),
         (

@@ -99,4 +99,4 @@ def test_class(agent): pass
         assert "the factory failed: AssertionError: assert 1 == 2" in reasons["test_asserts"]
         assert "yields no agent" in reasons["test_nothing"]
         assert "yields more than one agent" in reasons["test_twice"]
-        assert "the factory made the class Echo, which is no agent" in reasons["test_class"]
+        assert "the factory made the class Echo, which is not an agent" in reasons["test_class"]

@@ -70,7 +70,7 @@ def test_of_several_the_one_that_holds_longest_counts():
     ("fields", "said"),
     [
         ({"until": "31.01.2026"}, 'must be a date written as "YYYY-MM-DD"'),
-        ({"until": "2026-02-30"}, "2026-02-30 is no day of the calendar"),
+        ({"until": "2026-02-30"}, "2026-02-30 is not a day of the calendar"),
         ({"until": "2026-1-3"}, 'must be a date written as "YYYY-MM-DD"'),
         ({"until": 20260131}, 'must be a date written as "YYYY-MM-DD"'),
         (

@@ -117,8 +117,8 @@ def test_a_judge_is_not_asked_where_the_words_confirm():
 @each_row(
     ("options", "sentence"),
     [
-        ({"said": "("}, r"ConfirmedTools\.said: '\(' is no regular expression"),
-        ({"asked": 3}, r"ConfirmedTools\.asked: 3 is no regular expression"),
+        ({"said": "("}, r"ConfirmedTools\.said: '\(' is not a regular expression"),
+        ({"asked": 3}, r"ConfirmedTools\.asked: 3 is not a regular expression"),
         ({"within": 0}, r"ConfirmedTools\.within: must be a whole number of at least 1"),
         ({"said": None}, r"ConfirmedTools: give `said`, a pattern of the user's agreement, or a j"),
         ({"judge": "openai:gpt-5-mini"}, r"ConfirmedTools\.judge: must be a Check, as a Rubric"),

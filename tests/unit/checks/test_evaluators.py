@@ -246,5 +246,5 @@ def test_an_evaluator_that_runs_itself_elsewhere_does():
 
 
 def test_a_class_in_place_of_an_evaluator_is_refused():
-    with pytest.raises(InputError, match=r"from_evaluator: .* is no Evaluator; make one of it"):
+    with pytest.raises(InputError, match=r"from_evaluator: .* is not an Evaluator; make one of it"):
         from_evaluator(IsInstance)

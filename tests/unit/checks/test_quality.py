@@ -216,8 +216,8 @@ def test_words_that_do_not():
         (lambda: Loops(0), r"Loops\.at_most: must be a whole number of at least 1"),
         (lambda: Loops(longest=0), r"Loops\.longest: must be a whole number of at least 1"),
         (lambda: CallsAfterAnswer(""), r"CallsAfterAnswer\.answer: must be a text that is not"),
-        (lambda: CallsAfterAnswer(3), r"CallsAfterAnswer\.answer: 3 is no regular expression"),
-        (lambda: ErrorRecovery(says_so="("), r"ErrorRecovery\.says_so: '\(' is no regular"),
+        (lambda: CallsAfterAnswer(3), r"CallsAfterAnswer\.answer: 3 is not a regular expression"),
+        (lambda: ErrorRecovery(says_so="("), r"ErrorRecovery\.says_so: '\(' is not a regular"),
     ],
 )
 def test_what_means_nothing_is_refused(make, sentence):

@@ -89,7 +89,7 @@ def test_replies(shape, reply, said):
         ("Sure, here it is: {}", "no JSON (Expecting value"),
         ("{'id': 1}", "no JSON (Expecting property name"),
         ("", "no JSON (Expecting value: line 1 column 1 (char 0)): it is empty"),
-        ('{"id": NaN}', "no JSON (NaN is no JSON)"),
+        ('{"id": NaN}', "no JSON (NaN is not JSON)"),
         ('{"id": 1} {"id": 2}', "no JSON (Extra data"),
         ("[" * 100_000, "nested too deeply"),
         ('```json\n{"id": 1}\n```', "no JSON (Expecting value"),

@@ -78,7 +78,7 @@ def test_a_find_in_a_long_text_is_shown_with_what_is_around_it():
     ("make", "sentence"),
     [
         (RequiredText, "RequiredText: it is given nothing to check"),
-        (lambda: ForbiddenText(patterns="("), r"ForbiddenText\.patterns: '\(' is no regular"),
+        (lambda: ForbiddenText(patterns="("), r"ForbiddenText\.patterns: '\(' is not a regular"),
         (
             lambda: ForbiddenText(patterns=b"x"),
             r"ForbiddenText\.patterns: must be one or more regular",

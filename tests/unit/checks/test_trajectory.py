@@ -163,8 +163,8 @@ def test_modes_are_as_strict_as_their_names(reference, calls):
     [
         (lambda: TrajectoryMatch("find"), "must be a list of calls"),
         (lambda: TrajectoryMatch(3), "must be a list of calls"),
-        (lambda: TrajectoryMatch([3]), "3 is no call; write"),
-        (lambda: TrajectoryMatch([{"tool": "x"}]), "is no call; write"),
+        (lambda: TrajectoryMatch([3]), "3 is not a call; write"),
+        (lambda: TrajectoryMatch([{"tool": "x"}]), "is not a call; write"),
         (lambda: TrajectoryMatch([], mode="any_order"), "mode: must be strict, unordered, "),
         (lambda: TrajectoryMatch([], arguments="some"), "arguments: must be exact, "),
         (

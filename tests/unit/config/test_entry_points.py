@@ -62,7 +62,7 @@ def test_a_package_that_cannot_be_imported_is_named(packages, code, name, proble
 
 def test_what_is_no_check_is_refused(packages):
     packages.add("acme-evals", CHECK, checks="odd")
-    with pytest.raises(InputError, match=r"^odd: made a int, which is no Check or evaluator$"):
+    with pytest.raises(InputError, match=r"^odd: made a int, which is not a Check or evaluator$"):
         build_check("odd")
 
 

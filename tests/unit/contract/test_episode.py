@@ -32,7 +32,7 @@ DOCUMENTED = """{
 
 
 def documented():
-    """Return the documented example; only the dots, which are no JSON, are filled in."""
+    """Return the documented example; only the dots, which are not JSON, are filled in."""
     text = DOCUMENTED.replace("[...]", "[]").replace("{...}", '{"steps_count": 3}')
     return ast.literal_eval(text)
 

@@ -96,7 +96,7 @@ def test_no_error_quotes_a_value_that_the_repr_leaves_out(value, name):
         ({"patterns": 3}, "patterns: must be one or more regular expressions, got 3"),
         (
             {"patterns": ["a", "("]},
-            "patterns: '(' is no regular expression: missing ), unterminated subpattern at position 0",
+            "patterns: '(' is not a regular expression: missing ), unterminated subpattern at position 0",
         ),
         ({"env": ["A=1"]}, "env: must be a mapping, got a value of type list"),
         ({"env": {"A": None}}, "env['A']: must be a text, got a value of type NoneType"),

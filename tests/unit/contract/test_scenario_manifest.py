@@ -66,7 +66,7 @@ FORM = 'write each scenario on a line of its own, as "scenario id" = "file of it
     ("text", "sentence"),
     [
         ('"a" = "x.py"', "1: stands in no table; begin with [required]"),
-        ("[required]\n[quick]", f"2: [quick] is no table of it; {TABLES}"),
+        ("[required]\n[quick]", f"2: [quick] is not a table of it; {TABLES}"),
         ("[required]\n[required]", f"2: [required] is there twice; {TABLES}"),
         ("[required]\nrefund", f"2: {FORM}"),
         ("[required]\na.b = 'x.py'", f"2: {FORM}"),

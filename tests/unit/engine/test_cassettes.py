@@ -174,7 +174,7 @@ def test_a_secret_in_a_binary_answer_is_refused():
 @each_row(
     ("changes", "problem"),
     [
-        ({"status": "fine"}, "'fine', which is no HTTP status"),
+        ({"status": "fine"}, "'fine', which is not an HTTP status"),
         ({"headers": 3}, "headers 3"),
         ({"text": "x"}, "json and text; give one of json, events, text, base64"),
         ({"json": None, "events": [4]}, "json and events"),
@@ -190,7 +190,7 @@ def test_a_wrong_answer_is_one_sentence(changes, problem):
 @each_row(
     ("old", "new", "problem"),
     [
-        ("format: openai-chat", "format: smoke", "'smoke' is no format; use openai-chat"),
+        ("format: openai-chat", "format: smoke", "'smoke' is not a format; use openai-chat"),
         ("previous: 2", "previous: 4", "exchange 4: `previous` is 4, no earlier exchange"),
         ("previous: 2", "previous: x", "exchange 4: `previous` is 'x', no earlier exchange"),
         ("tools: ", "tools: z", "there is no 'z"),
@@ -299,5 +299,5 @@ def test_a_change_of_an_unknown_kind_suggests_no_rule():
     ],
 )
 def test_a_wrong_rule_is_one_sentence(line, problem):
-    with pytest.raises(InputError, match=rf"^cassette_replace: .* is no rule: .*{problem}"):
+    with pytest.raises(InputError, match=rf"^cassette_replace: .* is not a rule: .*{problem}"):
         parse_rules([line])

@@ -93,7 +93,7 @@ def test_a_delimiter_that_stands_in_the_value_is_not_used(tmp_path: Path):
 
 @each_row("name", ["", "a b", "a=b", "a\nb", "1a", "é"])
 def test_a_name_github_does_not_take_is_refused(tmp_path: Path, name: str):
-    with pytest.raises(ValueError, match="no name for an output"):
+    with pytest.raises(ValueError, match="not a name for an output"):
         append_outputs(tmp_path / "out", {name: "x"}, "w".__str__)
 
 

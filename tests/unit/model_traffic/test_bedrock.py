@@ -111,7 +111,7 @@ def test_a_damaged_stream_keeps_the_events_before():
     answer = CONVERSE.read_events([first, second, third.replace(b"world", b"wOrld")])
     assert answer.text == "Hello"
     assert "Checksum mismatch" in answer.error
-    assert "no AWS event stream" in CONVERSE.read_events([b"<html>" * 9, b"more"]).error
+    assert "not an AWS event stream" in CONVERSE.read_events([b"<html>" * 9, b"more"]).error
 
 
 def test_without_botocore_the_answer_says_so(monkeypatch):

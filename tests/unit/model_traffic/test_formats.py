@@ -160,10 +160,10 @@ def test_an_error_has_the_provider_s_message(wire, body, error):
 @every_format
 def test_a_body_that_is_no_json_is_an_error(wire):
     page = wire.assemble([b"<html>Bad gateway</html>"], 502, {})
-    assert page.answer.error == "HTTP 502: the body is no JSON: <html>Bad gateway</html>"
+    assert page.answer.error == "HTTP 502: the body is not JSON: <html>Bad gateway</html>"
     assert page.is_complete
     page = wire.assemble([b"<html>"], 200, {})
-    assert page.answer == ModelAnswer(error="the body is no JSON: <html>")
+    assert page.answer == ModelAnswer(error="the body is not JSON: <html>")
     assert not page.is_complete
     half = wire.assemble([b'{"choices": ['], 200, {})
     assert "incomplete" in half.answer.error
@@ -303,7 +303,7 @@ def test_a_refusal_has_status_400_and_is_read_as_an_error(wire):
 )
 def test_a_body_that_is_no_object_is_unreadable(wire, body):
     for read in (wire.format.parse_head, wire.format.parse_request, wire.format.build_key):
-        with pytest.raises(UnreadableTrafficError, match="no JSON object"):
+        with pytest.raises(UnreadableTrafficError, match="not a JSON object"):
             read(wire.url, body)
 
 

@@ -167,7 +167,7 @@ def test_a_mapping_of_mappings_is_a_table():
         ({}, "the state of a dict cannot be watched; give a function"),
         (7, "the state of a int cannot be watched; give a function that returns a mapping"),
         ("/nonexistent/x", "it does not exist yet"),
-        (__file__, "it is no SQLite file; give its folder"),
+        (__file__, "it is not a SQLite file; give its folder"),
         (lambda: 3, "it is a int; return a mapping"),
         (lambda: 1 / 0, "the state of 'lambda' cannot be read: ZeroDivisionError"),
     ],

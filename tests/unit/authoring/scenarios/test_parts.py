@@ -194,7 +194,7 @@ class TestNames:
             ({"RequiredTools": {"tool": "x"}}, "RequiredTools: cannot be built (TypeError: "),
             ({"RequiredTools": 3}, "RequiredTools.tools: "),
             ({"none_of_it:Check": None}, "none_of_it:Check: cannot be imported (ModuleNotFound"),
-            ({"json:dumps": [1]}, "json:dumps: made a str, which is no Check"),
+            ({"json:dumps": [1]}, "json:dumps: made a str, which is not a Check"),
             ({"RequiredTools": [], "Rubric": {}}, "one name with its arguments"),
             (3, "must be a check's name"),
         ],
@@ -211,7 +211,7 @@ def test_a_mistake_in_a_cell_or_a_line_has_its_place():
     )
     lines = '{"id": "a", "fixed_responses": ["hi"]}\n\n{"id": 3}\n'
     assert problem(lines, "s.jsonl").startswith("s.jsonl:3: id: must be a text")
-    assert problem('{"id": "a"}, {}\n', "s.jsonl").startswith("s.jsonl:1: is no JSON: Extra data")
+    assert problem('{"id": "a"}, {}\n', "s.jsonl").startswith("s.jsonl:1: is not JSON: Extra data")
     assert problem("", "s.jsonl").startswith("s.jsonl:1: is empty")
 
 
@@ -228,7 +228,7 @@ class TestFiles:
             "s.yaml:2: steps.0.user: cup.png: cannot be read (No such file or directory); "
             "write its path relative to the scenario file"
         )
-        with pytest.raises(InputError, match=r"s\.yaml:2: .*: is no path \("):
+        with pytest.raises(InputError, match=r"s\.yaml:2: .*: is not a path \("):
             parse_scenarios(
                 b'- id: a\n  steps: [user: {text: a, files: ["a\\0.png"]}, agent]',
                 "s.yaml",

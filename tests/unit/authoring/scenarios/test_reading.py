@@ -128,14 +128,14 @@ UNPRINTABLE = [
         "",
         "s.yaml:1: is empty; write a list of scenarios, each with id and fixed_responses",
     ),
-    ("s.yaml", "- id: a\n\tpersona: x", "s.yaml:2: is no YAML: "),
+    ("s.yaml", "- id: a\n\tpersona: x", "s.yaml:2: is not YAML: "),
     ("s.yaml", "- id: a\n  persona: \x00", "s.yaml:2: holds a character that YAML forbids"),
     ("s.yaml", "[" * 5000 + "]" * 5000, "s.yaml:1: is nested too deep; write it flat"),
     ("s.yaml", b"- id: a\n  persona: \xff", "s.yaml:2: is not UTF-8; save it as UTF-8"),
     ("s.yaml", "- id: a".encode("utf-16"), "s.yaml: is UTF-16; save it as UTF-8"),
     ("s.json", " \n", "s.json:1: is empty"),
     ("s.json", "[" * 90_000, "s.json:1: is nested too deep"),
-    ("s.json", "[" + "9" * 5000 + "]", "s.json:1: is no JSON that can be read: "),
+    ("s.json", "[" + "9" * 5000 + "]", "s.json:1: is not JSON that can be read: "),
     ("s.json", '[\n {"id": "a",\n\t"persna": 1}]', "s.json:3: unknown key 'persna'"),
     ("s.csv", "\n\n", "s.csv:1: is empty"),
     ("s.csv", b"id,script\na,b\nc,caf\xe9\n", "s.csv:3: is not UTF-8; save it as UTF-8"),
@@ -205,7 +205,7 @@ def test_a_file_that_is_too_large_or_not_there(tmp_path):
         ("large.json", "large.json: is larger than 1048576 bytes; make it smaller, or split it"),
         ("none.json", "none.json: cannot be read (No such file or directory); write its path"),
         (".", ".: cannot be read ("),
-        ("a\0.json", "'a\\x00.json': is no path"),
+        ("a\0.json", "'a\\x00.json': is not a path"),
     ):
         with pytest.raises(InputError) as refused:
             load_scenarios(tmp_path / name, name)

@@ -104,7 +104,7 @@ class TestScript:
                 "SimulatedUser.script[0]: must be a text, a function of the last reply, or rules",
             ),
             (["a", {}], "SimulatedUser.script[1]: must be a text, a function"),
-            ([{"(": "x"}], "SimulatedUser.script[0]: '(' is no regular expression"),
+            ([{"(": "x"}], "SimulatedUser.script[0]: '(' is not a regular expression"),
             ([{"a": 1}], "SimulatedUser.script[0]: a rule is a pattern and a message"),
         ],
     )
@@ -173,9 +173,9 @@ class TestApps:
             assert raised.value.__notes__ == ["in turn 1 of the simulation"]
 
     def test_what_is_no_app_or_user_is_refused(self):
-        with pytest.raises(InputError, match="a int is no app; give a function"):
+        with pytest.raises(InputError, match="a int is not an app; give a function"):
             run_simulation(3, user("a"))
-        with pytest.raises(InputError, match="a str is no user; give a SimulatedUser"):
+        with pytest.raises(InputError, match="a str is not a user; give a SimulatedUser"):
             run_simulation(echo, "user")
 
 

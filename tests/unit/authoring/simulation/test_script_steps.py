@@ -185,7 +185,7 @@ class TestSteps:
             run_simulation(desk, steps=steps)
 
     def test_a_script_with_the_user_s_own_words_needs_a_user(self):
-        with pytest.raises(InputError, match="is no user"):
+        with pytest.raises(InputError, match="is not a user"):
             run_simulation(desk, steps=[ProceedStep(2)])
 
 

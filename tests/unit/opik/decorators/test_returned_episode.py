@@ -60,7 +60,7 @@ def test_each_form_is_the_same_episode(value):
         ([], "no episode but 'list'"),
         (Data, "no episode but 'type'"),
         (object(), "no episode but 'object'"),
-        ("[]", "is no object"),
+        ("[]", "is not an object"),
         ("{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
         ({"scenario": "x"}, "unknown key 'scenario'; did you mean 'scenario_id'?"),

@@ -69,7 +69,7 @@ def test_a_line_that_is_no_record_is_no_sum(reader, line):
     write(reader, "gw1", journal_line(spent(0.5)), line)
     found = reader.read()
     assert isinstance(found, UnreadableJournal)
-    assert "gw1.jsonl has a line that is no record of an episode; run the" in found.sentence
+    assert "gw1.jsonl has a line that is not a record of an episode; run the" in found.sentence
     assert isinstance(reader.read(), UnreadableJournal)
 
 

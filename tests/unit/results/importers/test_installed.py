@@ -115,7 +115,7 @@ def test_what_it_cannot_read_is_a_problem_of_the_file(packages, cases, problem):
         ("raising", "'raising' of the package acme-evals failed (KeyError: 'missing')"),
         ("exiting", "'exiting' of the package acme-evals failed (SystemExit: 0)"),
         ("unborn", "'unborn' of the package acme-evals cannot be created (SystemExit: 0)"),
-        ("incomplete", "is no importer: it lacks can_import or iterate_episodes"),
+        ("incomplete", "is not an importer: it lacks can_import or iterate_episodes"),
         ("ruled", "has no known score_rule: use thresholds or binary"),
         ("absent", "cannot be imported (AttributeError: "),
         ("acme other", "it is recognized by ci_agent_eval.importers 'acme' of the package "),

@@ -81,7 +81,7 @@ def test_bash_is_not_taken_for_another_shell():
 
 @each_row("text", ["\n" * 10**6, ";if(" * 10**5, "a\\" * 10**5, "& " * 10**5])
 def test_the_work_to_infer_a_shell_is_bounded(text):
-    # Backtracking of a regular expression is no Python call, so the length it sees is checked.
+    # Backtracking of a regular expression is not a Python call, so the length it sees is checked.
     assert infer_shell(text + "; $env:X='1'") == infer_shell(text)
 
 

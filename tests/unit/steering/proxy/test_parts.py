@@ -85,7 +85,7 @@ def test_an_upstream_is_an_origin_and_a_prefix(given, origin, target):
         ("ftp://x", "begin with http"),
         ("http://", "begin with http"),
         ("http:/h", "begin with http"),
-        ("http://[::1", "no address"),
+        ("http://[::1", "not an address"),
         ("https://u@h", "credentials"),
         ("https://x/?key=SECRET", "credentials"),
         ("https://h#x", ""),
