@@ -52,14 +52,17 @@ test: $(STAMP) ## Install what the tests need and pass them (ARGS="-k name" narr
 .PHONY: test-full test-sample full
 test-full: full container compat frameworks steering-agents newest ## Pass the whole matrix that `make test` samples, for hours (make -k goes on)
 
-test-sample: $(STAMP) ## Pass of test-full what the last change can touch, and a part of the rest in turn
+# Pass of test-full what the last change can touch, and a part of the rest in turn.
+test-sample: $(STAMP)
 	@$(BIN)/python scripts/matrix_sample.py
 
-full: $(STAMP) ## Pass the tests marked full, and those of Hypothesis with all examples
+# Pass the tests marked full, and those of Hypothesis with all examples.
+full: $(STAMP)
 	@HYPOTHESIS_PROFILE=full $(PYTEST) -n auto -m "full or hypothesis" $(ARGS)
 
 .PHONY: newest
-newest: ## Pass the tests on the newest supported Python, in a container (a clone of HEAD)
+# Pass the tests on the newest supported Python, in a container (a clone of HEAD).
+newest:
 	@bash scripts/test_newest $(ARGS)
 
 .PHONY: container
@@ -67,7 +70,8 @@ container: $(STAMP) ## Build the image and run the action as GitHub's runner doe
 	@$(PYTEST) -m container -p no:randomly tests/container $(ARGS)
 
 .PHONY: compat compat-oldest compat-newest
-compat: compat-oldest compat-newest ## Run the plugin beside others, on the oldest and newest pytest
+# Run the plugin beside others, on the oldest and newest pytest.
+compat: compat-oldest compat-newest
 
 compat-oldest: $(OLDEST_STAMP)
 compat-newest: $(NEWEST_STAMP)
@@ -79,7 +83,8 @@ compat-oldest compat-newest:
 		$(foreach name,$(ON_EVERY_PYTEST),tests/plugin/$(patsubst ./%,%,$(dir $(name))test_$(notdir $(name)).py))
 
 .PHONY: frameworks
-frameworks: $(STAMP) $(foreach name,$(SELECTED),$(call framework,$(name))) ## Run real frameworks and SDKs (NAME="agno strands" narrows, UPDATE_GOLDEN=1 writes the table)
+# Run real frameworks and SDKs (NAME="agno strands" narrows, UPDATE_GOLDEN=1 writes the table).
+frameworks: $(STAMP) $(foreach name,$(SELECTED),$(call framework,$(name)))
 	@failed=; for name in $(SELECTED); do echo "== $$name"; \
 		FRAMEWORK=$$name $(VENV)-frameworks-$$name/bin/python -m pytest -c tests/frameworks/pytest.ini -q $(ARGS) tests/frameworks \
 		|| failed="$$failed $$name"; done; \
@@ -95,28 +100,14 @@ golden: $(STAMP) ## Write the golden files anew; read the diff before you commit
 	@UPDATE_GOLDEN=1 $(PYTEST) -n auto $(ARGS)
 	@git --no-pager diff --stat -- tests/golden
 
-.PHONY: coverage
-coverage: $(STAMP) ## Say which lines and branches no test reaches
-	@rm -f .coverage .coverage.*
-	@$(BIN)/coverage run -m pytest -n auto $(ARGS)
-	@$(BIN)/coverage combine --quiet
-	@$(BIN)/coverage report
-
 .PHONY: bench
 bench: $(STAMP) ## Measure what benchmarks/README.md records (ARGS="start junit" narrows)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-.PHONY: architecture
-architecture: ## Write the generated parts of docs/architecture.md anew
-	@$(PYTHON) scripts/architecture.py
-
-.PHONY: reference
-reference: $(STAMP) ## Write action.yml's inputs and docs/reference.md from the option tables
+.PHONY: docs
+docs: $(STAMP) ## Write the generated parts of action.yml, docs/reference.md and docs/architecture.md
 	@$(BIN)/python -m scripts.reference
-
-.PHONY: pictures
-pictures: $(STAMP) ## Make the pictures of docs/pictures anew (needs Chromium)
-	@$(BIN)/python scripts/pictures.py
+	@$(BIN)/python scripts/architecture.py
 
 .PHONY: fix
 fix: $(STAMP) ## Format, and repair what ruff can repair
@@ -164,7 +155,8 @@ mermaid:
 	bash scripts/npm/run mermaid tests/golden/render/*.md tests/golden/comments/*.md docs/architecture.md
 
 .PHONY: lock
-lock: $(STAMP) ## Renew requirements/*.txt (UPGRADE=1 takes the newest that fit)
+# Renew requirements/*.txt (UPGRADE=1 takes the newest that fit).
+lock: $(STAMP)
 	$(UV) pip compile $(COMPILE) --generate-hashes pyproject.toml --all-extras \
 		--group dev --group lint --group suite --group lock --group compat-newest --output-file $(LOCK)
 	@sed -n '1,/^$$/p' requirements/matrix.txt > requirements/matrix.new

@@ -1,12 +1,13 @@
-"""`make architecture`: write the generated parts of docs/architecture.md from .importlinter."""
+"""Write the generated parts of docs/architecture.md from the import contracts in pyproject.toml."""
 
 from __future__ import annotations
 
 import ast
-import configparser
 import re
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/architecture.md"
@@ -15,8 +16,7 @@ PACKAGE = ROOT / "ci_agent_eval"
 
 def read_levels() -> list[list[str]]:
     """Return the packages of each level, from the top; the entry point above them is left out."""
-    lines = _contracts()["importlinter:contract:levels"]["layers"].split("\n")
-    levels = [sorted(re.findall(r"\w+", line)) for line in lines if line.strip()]
+    levels = [sorted(re.findall(r"\w+", line)) for line in _read_contracts()[0]["layers"]]
     return [level for level in levels if level != ["__main__"]]
 
 
@@ -41,12 +41,7 @@ def list_packages(levels: list[list[str]]) -> str:
 
 def list_contracts() -> str:
     """Return a list of the other contracts: one home for each library, and purity."""
-    names = [
-        section["name"].replace("\n", " ")
-        for title, section in _contracts().items()
-        if title.startswith("importlinter:contract:") and not title.endswith(":levels")
-    ]
-    return "\n".join(f"- {name}" for name in names)
+    return "\n".join(f"- {contract['name']}" for contract in _read_contracts()[1:])
 
 
 def render_page(page: str) -> str:
@@ -63,10 +58,11 @@ def render_page(page: str) -> str:
     return page
 
 
-def _contracts() -> configparser.ConfigParser:
-    found = configparser.ConfigParser()
-    found.read(ROOT / ".importlinter", encoding="utf-8")
-    return found
+def _read_contracts() -> list[dict[str, Any]]:
+    """Return the contracts of import-linter; the first one holds the levels."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    contracts: list[dict[str, Any]] = project["tool"]["importlinter"]["contracts"]
+    return contracts
 
 
 def _summary(name: str) -> str:

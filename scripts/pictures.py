@@ -1,4 +1,4 @@
-"""`make pictures`: make the pictures of docs/pictures anew, in the Chromium of this machine.
+"""pictures.py: make the pictures of docs/pictures anew, in the Chromium of this machine.
 
 The report and the comment are what `agent-eval report` leaves for the results that
 `pictures_data.py` writes; further comments are golden ones. In no golden comment does anything
@@ -47,7 +47,7 @@ def main() -> int:
     """Make every picture; exit status 1 where one is too large or there is no browser."""
     found = find_browser()
     if found is None:
-        print("make pictures: there is no Chromium here; scripts/chromium installs it")
+        print("pictures.py: there is no Chromium here; scripts/chromium installs it")
         return 1
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name, open_browser(found) as browser:
@@ -79,7 +79,7 @@ def _report(folder: Path) -> Path:
     command = [sys.executable, "-m", "ci_agent_eval", "report", "--results", "results.json"]
     done = subprocess.run(command, cwd=folder, check=False, stdout=subprocess.DEVNULL)
     if done.returncode != 1:
-        raise SystemExit(f"make pictures: the report ended with {done.returncode}, expected 1")
+        raise SystemExit(f"pictures.py: the report ended with {done.returncode}, expected 1")
     return folder / "agent-eval-report"
 
 
@@ -97,7 +97,7 @@ def _clip(top: float, height: float, width: float) -> FloatRect:
 def _bottom(page: Page, selector: str) -> float:
     box = page.locator(selector).first.bounding_box()
     if box is None:
-        raise SystemExit(f"make pictures: the page shows no {selector}")
+        raise SystemExit(f"pictures.py: the page shows no {selector}")
     return box["y"] + box["height"] + PADDING
 
 
@@ -107,7 +107,7 @@ def _measure() -> int:
         print(f"docs/pictures/{name}: {size // 1000} kB")
     too_large = [name for name, size in sizes.items() if size > LARGEST]
     if too_large:
-        print(f"make pictures: over {LARGEST // 1000} kB: {', '.join(too_large)}")
+        print(f"pictures.py: over {LARGEST // 1000} kB: {', '.join(too_large)}")
     return 1 if too_large else 0
 
 

@@ -1,4 +1,4 @@
-"""`make reference`: write the actions' inputs, the tables of docs/reference.md, docs/workflows."""
+"""`make docs`: write the actions' inputs, the tables of docs/reference.md, docs/workflows."""
 
 from __future__ import annotations
 

@@ -39,14 +39,14 @@ def test_the_outputs_are_those_the_code_sets(tmp_path):
 
 def test_action_yml_and_the_reference_page_are_generated_from_the_tables():
     action = reference.ACTION.read_text("utf-8")
-    assert reference.render_action(action) == action, "run `make reference`"
+    assert reference.render_action(action) == action, "run `make docs`"
     page = reference.PAGE.read_text("utf-8")
-    assert reference.render_page(page, action) == page, "run `make reference`"
+    assert reference.render_page(page, action) == page, "run `make docs`"
 
 
 def test_the_action_without_docker_is_generated_from_the_same_tables():
     action, text = reference.ACTION.read_text("utf-8"), reference.REPORT_ACTION.read_text("utf-8")
-    assert reference.render_report_action(text, action) == text, "run `make reference`"
+    assert reference.render_report_action(text, action) == text, "run `make docs`"
     assert set(section("inputs", reference.REPORT_ACTION)) == set(section("inputs")) - RUN_INPUTS
     assert set(section("outputs", reference.REPORT_ACTION)) == set(section("outputs"))
 

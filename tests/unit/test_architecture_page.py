@@ -1,4 +1,4 @@
-"""docs/architecture.md says what .importlinter says."""
+"""docs/architecture.md names the import contracts of pyproject.toml."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scripts import architecture
 
 def test_the_page_is_generated_from_the_contracts():
     page = architecture.PAGE.read_text("utf-8")
-    assert architecture.render_page(page) == page, "run `make architecture`"
+    assert architecture.render_page(page) == page, "run `make docs`"
 
 
 def test_every_package_is_on_exactly_one_level():

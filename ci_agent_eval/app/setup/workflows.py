@@ -1,6 +1,6 @@
 """The workflow files of a repository, for each way of running the suite. Pure.
 
-docs/workflows holds them as examples; `make reference` writes those files from here.
+docs/workflows holds them as examples; `make docs` writes those files from here.
 """
 
 from __future__ import annotations
