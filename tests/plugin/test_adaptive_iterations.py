@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from tests.plugin.conftest import SCRIPTED_CLOCK
-from tests.plugin.test_selection import RERUNS
 
 NEEDS_EVIDENCE = False
 
@@ -154,6 +153,25 @@ def test_a_scenario_of_several_tests_runs_in_rounds(suite):
         assert [(s.scenario_id, s.cause) for s in ran.session.adaptive_stops] == [
             ("desk", "reaches_required")
         ]
+
+
+RERUNS = """
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    # What pytest-rerunfailures does, once.
+    for attempt in (1, 2):
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        failed = any(report.failed for report in reports)
+        for report in reports:
+            if attempt == 1 and failed and report.failed:
+                report.outcome = "rerun"
+            item.ihook.pytest_runtest_logreport(report=report)
+        if not failed:
+            break
+        item._initrequest()
+    return True
+"""
 
 
 def test_a_retry_that_passes_is_a_pass(suite):

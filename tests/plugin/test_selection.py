@@ -1,4 +1,4 @@
-"""Which episodes run: -k, -x, --lf, repeated paths; and reruns of one episode."""
+"""Which episodes run: -k, -x, --lf, repeated paths."""
 
 from __future__ import annotations
 
@@ -108,44 +108,6 @@ def test_a_session_says_what_hooks_took_away_and_which_files_skipped_themselves(
         ("test_other.py", "could not import 'not_there': No module named 'not_there'"),
         ("test_third.py", "no key"),
     ]
-
-
-RERUNS = """
-from _pytest.runner import runtestprotocol
-
-def pytest_runtest_protocol(item, nextitem):
-    # What pytest-rerunfailures does, once.
-    for attempt in (1, 2):
-        reports = runtestprotocol(item, nextitem=nextitem, log=False)
-        failed = any(report.failed for report in reports)
-        if attempt == 1 and failed:
-            for report in reports:
-                report.outcome = "rerun" if report.failed else report.outcome
-        for report in reports:
-            item.ihook.pytest_runtest_logreport(report=report)
-        if not failed:
-            break
-        item._initrequest()
-    return True
-"""
-
-
-def test_a_rerun_is_another_attempt(suite):
-    suite.write(
-        """
-        tries = []
-
-        def test_flaky(episode):
-            tries.append(1)
-            with episode.turn("Hello") as turn:
-                turn.reply("Hi")
-            episode.check("second time lucky", len(tries) == 2)
-        """,
-        conftest=RERUNS,
-    )
-    ran = suite.run()
-    assert [(e.attempt, e.outcome) for e in ran.results.episodes] == [(1, "failed"), (2, "passed")]
-    ran.result.stdout.fnmatch_lines(["1 episode: 1 passed; 1 rerun"])
 
 
 def test_the_same_test_twice_is_two_iterations(suite):
