@@ -80,3 +80,11 @@ def test_an_unchanged_prompt_is_no_card(recorded):
     assert done.returncode == 0, done.stdout
     assert not list_cards(comment)
     assert "instructions" not in comment
+
+
+def test_a_changed_prompt_without_a_failure_informs(recorded):
+    done, comment, _ = run(recorded, FRIENDLY, "It is $12.", "--baseline", "base")
+    assert done.returncode == 0, done.stdout
+    assert not list_cards(comment)
+    assert "<details><summary>🔵 instructions of <code>teller</code> changed" in comment
+    assert "instructions of `teller` changed in 12 scenarios" in comment
