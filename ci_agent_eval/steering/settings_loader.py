@@ -201,8 +201,8 @@ def _read_dangerous_sets(located: LocatedValue, name: str) -> tuple[str, ...]:
     names = _read_texts(located, name)
     for each in names:
         if each not in DANGEROUS_SETS:
-            known = ", ".join(DANGEROUS_SETS)
-            raise LocatedProblem(located.line, f"{name}: unknown {each!r}; known: {known}")
+            choices = ", ".join(DANGEROUS_SETS)
+            raise LocatedProblem(located.line, f"{name}: unknown {each!r}; known: {choices}")
     return names
 
 

@@ -88,14 +88,14 @@ def _runs_tests(parsed: _ParsedCommand, program: RunnerProgram) -> bool:
         return False
     if program.goals and not any(word.text in program.goals for word in parsed.targets):
         return False
-    given = [
+    required = [
         (value, program.required[name])
         for name, value in parsed.options
         if name in program.required
     ]
-    return not given or any(
+    return not required or any(
         value.known and re.search(pattern, part)
-        for value, pattern in given
+        for value, pattern in required
         for part in value.text.split(",")
     )
 
@@ -160,18 +160,18 @@ class _CommandParser:
         """Return the parsed words."""
         parsed = _ParsedCommand(self._phrases.get(()))
         phrase: tuple[str, ...] | None = ()
-        rest = list(words)
-        while rest:
-            word = rest.pop(0)
+        remaining = list(words)
+        while remaining:
+            word = remaining.pop(0)
             if word.text in {"--", "-args"}:
-                parsed.passed = rest if word.text == "--" else ()
+                parsed.passed = remaining if word.text == "--" else ()
                 break
             if word.text[:1] == "-" and len(word.text) > 1:
-                parsed.options.extend(self._take_option(word, rest))
+                parsed.options.extend(self._take_option(word, remaining))
             elif is_option_variable(word) or (not phrase and word.text[:1] == "+"):
                 continue
             elif phrase is not None and self._is_wrapped(phrase, word):
-                parsed.wrapped = [word, *rest]
+                parsed.wrapped = [word, *remaining]
                 break
             else:
                 phrase = self._take_word(parsed, phrase, word)
@@ -183,9 +183,9 @@ class _CommandParser:
         """Add a word to the subcommand or to the targets; return the subcommand so far."""
         if phrase is not None:
             longer = (*phrase, word.text)
-            found = [each for each in self._phrases if _matches(longer, each[: len(longer)])]
-            if found:
-                exact = next((each for each in found if len(each) == len(longer)), None)
+            matching = [each for each in self._phrases if _matches(longer, each[: len(longer)])]
+            if matching:
+                exact = next((each for each in matching if len(each) == len(longer)), None)
                 parsed.alone = self._phrases[exact] if exact else parsed.alone
                 return longer
         parsed.targets.append(word)

@@ -122,9 +122,9 @@ class ShellScope:
 
     def get_variable(self, name: str) -> tuple[Word, ...] | None:
         """Return a variable's words; None if they are unknown or the limits are exceeded."""
-        found = self.variables.get(name)
-        self.limits.characters -= sum(len(word.text) + 1 for word in found or ())
-        return found if self.limits.characters > 0 else None
+        words = self.variables.get(name)
+        self.limits.characters -= sum(len(word.text) + 1 for word in words or ())
+        return words if self.limits.characters > 0 else None
 
     def create_child(self, script: ShellScript) -> ShellScope:
         """Return the scope of a shell that this shell starts."""

@@ -103,17 +103,17 @@ def build_layers(parsed: ParsedWrapper, command: ShellCommand) -> list[Layer]:
     environment = (*command.environment, *parsed.environment)
     if parsed.script is not None:
         return [ShellScript(parsed.script.text, parameters=parsed.rest[1:], stdin=command.stdin)]
-    rest = parsed.rest
+    words = parsed.rest
     if parsed.module is not None:
-        rest = select_module(parsed.module, rest)
+        words = select_module(parsed.module, words)
     if parsed.program is not None:
-        rest = (parsed.program, *rest)
+        words = (parsed.program, *words)
     if parsed.wrapper.runs:
-        rest = (Word(parsed.wrapper.runs), *_drop_dashes(rest))
+        words = (Word(parsed.wrapper.runs), *_drop_dashes(words))
     if "joined" in parsed.wrapper.flags:
-        text = " ".join(word.text for word in rest) or command.stdin or ""
+        text = " ".join(word.text for word in words) or command.stdin or ""
         return [ShellScript(text, stdin=command.stdin)]
-    return [replace(command, words=rest, environment=environment)] if rest else []
+    return [replace(command, words=words, environment=environment)] if words else []
 
 
 def select_module(module: Word, arguments: tuple[Word, ...]) -> tuple[Word, ...]:
@@ -195,6 +195,6 @@ def _parse_short_options(word: Word, wrapper: Wrapper) -> tuple[str, Word | None
     """Find the option with a value in clustered short options, such as `-lc`."""
     for index, letter in enumerate(word.text[1:], 2):
         if f"-{letter}" in wrapper.valued:
-            rest = word.text[index:]
-            return f"-{letter}", Word(rest, word.known) if rest else None
+            value = word.text[index:]
+            return f"-{letter}", Word(value, word.known) if value else None
     return word.text, None

@@ -168,15 +168,15 @@ class AnswerReviewer:
             headers, request, header=self.session_header, find_session=self._find_session
         )
         previous_id = request.get("previous_response_id")
-        known = self.known.find(previous_id)
-        if known is not None and known.last_id != previous_id:
-            request["previous_response_id"] = known.last_id
+        previous = self.known.find(previous_id)
+        if previous is not None and previous.last_id != previous_id:
+            request["previous_response_id"] = previous.last_id
             body = render_compact_json(request)
         return PreparedRequest(body, request, session)
 
     def _find_session(self, response_id: str) -> str | None:
-        known = self.known.find(response_id)
-        return None if known is None else known.session
+        response = self.known.find(response_id)
+        return None if response is None else response.session
 
     async def send_answer(
         self, api: Api, out: AnswerSender, prepared: PreparedRequest, ask: AskModel

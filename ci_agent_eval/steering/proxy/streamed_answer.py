@@ -47,8 +47,8 @@ class StreamedAnswer:
 
     def finish(self) -> bytes:
         """Process the end of the stream; return the bytes to send now."""
-        rest = self._splitter.take_rest()
-        out = self._feed_event(rest) if rest else b""
+        last = self._splitter.take_rest()
+        out = self._feed_event(last) if last else b""
         self._is_ended = True
         return out if self.is_waiting else out + self.release()
 

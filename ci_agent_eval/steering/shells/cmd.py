@@ -90,8 +90,8 @@ def _quote(text: str) -> str:
 
 def _rewrite_variable(text: str) -> str:
     """Return a variable of any case as bash writes it; `%1` and `%*` are parameters."""
-    found = _NAME.search(text)
-    name = (found[0] if found else text).upper()
+    match = _NAME.search(text)
+    name = (match[0] if match else text).upper()
     if name == "CD":
         return "."
     return f"${{{name[-1] if name[-1] in '*0123456789' and text[-1] not in '%!' else name}}}"

@@ -21,12 +21,12 @@ def extract_heredocs(text: str) -> tuple[str, dict[str, str]]:
         return text, {}
     lines = text.split("\n")
     lines_by_text = _index_lines(lines)
-    kept: list[str] = []
+    plain_lines: list[str] = []
     documents: dict[str, str] = {}
     at = 0
     while at < len(lines):
         line = lines[at]
-        kept.append(line)
+        plain_lines.append(line)
         at += 1
         header = _HEADER.search(line)
         end = _find_next(lines_by_text.get(header["end"], []), at - 1) if header else None
@@ -36,9 +36,9 @@ def extract_heredocs(text: str) -> tuple[str, dict[str, str]]:
         if at < end and (header["quote"] or not ("$(" in body or "`" in body)):
             key = f"document-{len(documents)}"
             documents[key] = f"{body}\n"
-            kept.append(key)
+            plain_lines.append(key)
             at = end
-    return "\n".join(kept), documents
+    return "\n".join(plain_lines), documents
 
 
 def _index_lines(lines: list[str]) -> dict[str, list[int]]:
