@@ -171,4 +171,4 @@ def test_lines_that_are_lost_repeated_or_of_something_else_are_noticed():
     (problem,) = problems([*records, records[0]])
     assert problem.kind == "duplicate"
     (problem,) = problems([*records, {"a": 1}])
-    assert "no result" in problem.message
+    assert "not a result" in problem.message
