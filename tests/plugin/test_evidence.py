@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,9 @@ from ci_agent_eval.render.markdown.report import render_comment
 from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.terminal.report import render_terminal
 from ci_agent_eval.results.load import load_results
+
+FORMS = Path(__file__).parent
+"""Folder of the suites whose tests show one form of an assertion each."""
 
 NO_TURN = "no completed turn or tool call"
 NO_ASSERTION = "no assertion"
@@ -297,59 +301,8 @@ def test_asserts_that_pytest_does_not_rewrite_are_named(suite, options):
         assert "asserts of test_suite.py were not counted, for pytest did not" in episode.reason
 
 
-LIBRARIES = """
-import unittest
-from unittest import mock
-from unittest.mock import AsyncMock, Mock
-
-import pytest
-from helpers import verify_reply
-
-@pytest.fixture(autouse=True)
-def greeted(episode):
-    with episode.turn("Hello") as turn:
-        turn.reply("Hi")
-
-class TestCase(unittest.TestCase):
-    def test_method(self): self.assertEqual("Hi", "Hi")
-    def test_manager(self):
-        with self.assertRaises(ValueError): int("x")
-    def test_call(self): self.assertRaises(ValueError, int, "x")
-    def test_logs(self):
-        with self.assertNoLogs("x"): pass
-    def test_only_made__no(self): self.assertRaises(ValueError)
-    def test_caught__no(self):
-        try: self.assertTrue(0)
-        except AssertionError: pass
-
-def test_mock(): Mock().assert_not_called()
-def test_spec(): mock.create_autospec(int).assert_not_called()
-async def test_async_mock(): AsyncMock().assert_not_awaited()
-def test_reads_a_method__no(): Mock().assert_called_once_with
-
-def test_raises():
-    with pytest.raises(ValueError): int("x")
-def test_raises_by_call(): pytest.raises(ValueError, int, "x")
-def test_warns():
-    with pytest.warns(UserWarning): __import__("warnings").warn("x")
-def test_raises_unused__no(): pytest.raises(ValueError)
-
-def test_by_name__no(): verify_reply("Hi")
-def test_unawaited__no():
-    async def check(): assert 1
-    check().close()
-def test_caught_assert__no():
-    try: assert 0
-    except AssertionError: pass
-def test_message_is_evaluated_once():
-    said = []
-    assert 1, said.append(1)
-    assert not said
-"""
-
-
 def test_assertions_of_libraries_are_evidence_and_functions_named_like_them_are_not(suite):
-    suite.write(LIBRARIES, conftest="")
+    suite.write((FORMS / "assertions_of_libraries.txt").read_text(), conftest="")
     suite.pytester.makepyfile(helpers="def verify_reply(reply): return reply == 'Bye'")
     ran = suite.run("-W", "default")
     expected = {name: "error" if name.endswith("__no") else "passed" for name in ran.episodes}
@@ -357,64 +310,8 @@ def test_assertions_of_libraries_are_evidence_and_functions_named_like_them_are_
     assert len(expected) == 18
 
 
-ALWAYS_TRUE = """
-import asyncio, unittest
-from unittest.mock import AsyncMock
-
-import pytest
-
-@pytest.fixture(autouse=True)
-def greeted(episode):
-    with episode.turn("Hello") as turn:
-        turn.reply("Hi")
-
-@pytest.fixture
-def replies(): return ["Hi"]
-
-async def is_polite(replies): return False
-async def stream(replies): yield False
-
-def test_coroutine__fails(replies): assert is_polite(replies)
-def test_coroutine_after_others__fails(replies): assert replies and is_polite(replies)
-def test_named_coroutine__fails(replies): assert (polite := is_polite(replies)), polite
-def test_generator__fails(replies): assert (reply == "Bye" for reply in replies)
-def test_async_generator__fails(replies): assert stream(replies)
-def test_map__fails(replies): assert map(str.isupper, replies)
-def test_async_mock__fails(replies): assert AsyncMock()(replies)
-async def test_task__fails(replies): assert asyncio.ensure_future(is_polite(replies))
-def test_after_evidence__fails(replies):
-    assert replies
-    assert is_polite(replies)
-class TestCase(unittest.TestCase):
-    def test_true__fails(self): self.assertTrue(is_polite([]))
-    def test_function__no(self): self.assertTrue(is_polite)
-
-def test_text__no(): assert "polite"
-def test_tuple__no(replies): assert (replies == ["Bye"], "a message")
-def test_list__no(replies): assert [replies == ["Bye"]]
-def test_dict__no(replies): assert {"polite": replies == ["Bye"]}
-def test_true__no(): assert True
-def test_f_string__no(replies): assert f"said {replies}"
-def test_lambda__no(replies): assert lambda: replies == ["Bye"]
-def test_or__no(replies): assert replies == ["Bye"] or "Hi"
-def test_function__no(): assert is_polite
-def test_method__no(replies): assert replies.clear
-
-def test_function_and_evidence(replies):
-    assert replies.clear
-    assert replies == ["Hi"]
-def test_variable(replies):
-    text = replies[0]
-    assert text
-def test_unpacked(replies): assert [*replies]
-def test_comprehension(replies): assert [reply for reply in replies if reply == "Hi"]
-def test_and(replies): assert replies == ["Hi"] and "polite"
-async def test_awaited(replies): assert not await is_polite(replies)
-"""
-
-
 def test_asserts_that_are_always_true_are_no_evidence(suite):
-    suite.write(ALWAYS_TRUE, conftest="")
+    suite.write((FORMS / "always_true_asserts.txt").read_text(), conftest="")
     ran = suite.run("-W", "default")
     ends = {"fails": "failed", "no": "error"}
     expected = {name: ends.get(name.partition("__")[2], "passed") for name in ran.episodes}
