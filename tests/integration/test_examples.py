@@ -58,30 +58,6 @@ def told_in_readme(example, episodes):
 
 
 @pytest.fixture
-def support(tmp_path):
-    shutil.copytree(EXAMPLES / "support_simulation", tmp_path / "support")
-    return tmp_path
-
-
-def test_simulated_customers_are_served_offline(support):
-    verdict, episodes = passes_offline("support", support, scripted=23)
-    assert verdict["counts"]["episodes"]["passed"] == 8
-    assert told_in_readme("support_simulation", episodes)
-
-
-def test_a_desk_that_does_not_ask_fails_the_scenario_that_says_so(support):
-    desk = support / "support/desk.py"
-    head, asks, tail = desk.read_text().partition('        thread["asked"] = "restart"\n')
-    _, _, rest = tail.partition("\n")
-    assert asks
-    desk.write_text(f"{head}        return self._restart(thread, calls)\n{rest}")
-    done, _ = run_example("support", support)
-    assert done.returncode == 1
-    assert "modem_is_restarted_after_a_yes" in done.stdout
-    assert "asks before it calls restart_modem" in done.stdout
-
-
-@pytest.fixture
 def retail(tmp_path):
     shutil.copytree(EXAMPLES / "retail_desk", tmp_path / "retail")
     return tmp_path
@@ -105,40 +81,6 @@ def test_the_retail_desk_passes_without_its_mistake(retail):
     agent.write_text(mended)
     verdict, _ = passes_offline("retail", retail, scripted=18)
     assert verdict["counts"]["episodes"]["passed"] == 9
-
-
-@pytest.fixture
-def diagrams(tmp_path):
-    shutil.copytree(EXAMPLES / "diagram_agent", tmp_path / "diagrams")
-    return tmp_path
-
-
-def test_diagrams_are_tested_strictly_and_evaluated(diagrams):
-    done, verdict = run_example("diagrams", diagrams)
-    assert done.returncode == 0, done.stdout
-    assert verdict["summary"]["calls"]["live"] == 0
-    report = json.loads((diagrams / "agent-eval-report/eval-results.json").read_text())
-    assert (report["totalConversations"], report["passedConversations"]) == (2, 1)
-    assert (report["passRate"], report["averageScore"]) == (50, 0.833333)
-    failed = [
-        a["description"]
-        for c in report["conversations"]
-        for a in c["assertions"]
-        if not a["passed"]
-    ]
-    assert failed == ["ends <= drawn", "share of arrow ends that lead to a box"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status"),
-    [
-        (["-m", "pytest", "-q", "diagrams"], 0),
-        (["-m", "pytest", "-q", "--eval-strict", "diagrams/architecture_eval.py"], 1),
-    ],
-)
-def test_the_commands_of_the_diagrams_end_as_their_readme_says(diagrams, arguments, status):
-    done = run_python(*arguments, cwd=diagrams)
-    assert done.returncode == status, done.stdout
 
 
 @pytest.fixture
