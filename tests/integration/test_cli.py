@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from ci_agent_eval.config.options import OPTIONS
 from tests.integration.refund_desk import ROOT, verdict
 from tests.processes import run_agent_eval
 from tests.tables import each_row
@@ -42,6 +43,17 @@ def test_help_shows_the_whole_summary_of_each_command(agent_eval, group):
 
     assert commands
     assert "..." not in commands
+
+
+def test_help_shows_common_options_in_groups_and_help_all_shows_all(agent_eval):
+    common, every = (agent_eval("run", flag).stdout for flag in ("--help", "--help-all"))
+    flags = {f"--{option.name}" for option in OPTIONS if option.key[0] != "publish"}
+
+    assert {flag for flag in flags if f"  {flag}" not in every} == set()
+    assert "\nGate:\n  --min-pass-rate" in common
+    assert "--help-all" in common
+    assert "--max-latency-increase" not in common
+    assert len(common) < len(every) / 2
 
 
 SAME_BYTES = (

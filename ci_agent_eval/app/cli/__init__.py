@@ -21,7 +21,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ci_agent_eval import __version__
-from ci_agent_eval.app.cli.settings_options import add_format_option, add_settings_options
+from ci_agent_eval.app.cli.settings_options import (
+    SettingsCommand,
+    add_format_option,
+    add_settings_options,
+)
 from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.github.signals import Terminated
 
@@ -144,7 +148,7 @@ def _build_links(settings: Settings) -> Links:
     return build_links(load_event(os.environ), settings)
 
 
-@cli.command(epilog=EXIT_CODES)
+@cli.command(cls=SettingsCommand, epilog=EXIT_CODES)
 @click.argument("paths", nargs=-1)
 @add_settings_options(publishing=False)
 @click.option("--python", help="Interpreter of the suite; default: the active virtual environment.")
@@ -263,7 +267,7 @@ def _build_selection(scenarios: tuple[str, ...], iterations: int | None) -> tupl
     return chosen if iterations is None else (*chosen, f"--episode-iterations={iterations}")
 
 
-@cli.command(epilog=EXIT_CODES)
+@cli.command(cls=SettingsCommand, epilog=EXIT_CODES)
 @click.option(
     "--results",
     multiple=True,
@@ -298,7 +302,7 @@ def report(
     return 0 if built.passed else 1
 
 
-@cli.command(epilog=EXIT_CODES)
+@cli.command(cls=SettingsCommand, epilog=EXIT_CODES)
 @click.argument("base", metavar="A")
 @click.argument("results", metavar="B")
 @add_format_option("text", "json", "markdown")

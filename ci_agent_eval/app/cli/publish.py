@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 
 from ci_agent_eval.app.cli import EXIT_CODES, load_cli_settings
-from ci_agent_eval.app.cli.settings_options import add_settings_options
+from ci_agent_eval.app.cli.settings_options import SettingsCommand, add_settings_options
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(cls=SettingsCommand, epilog=EXIT_CODES)
 @add_settings_options(publishing=True)
 @click.option("--dry-run", is_flag=True, help="Print the requests without sending them.")
 def publish(config: Path | None, *, dry_run: bool, **flags: object) -> int:

@@ -15,6 +15,55 @@ from ci_agent_eval.errors import missing_package_error
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
+_SETTINGS = {option.name.replace("-", "_"): option for option in OPTIONS}
+_COMMON = frozenset(
+    {"suite", "report_dir", "min_pass_rate", "max_error_rate", "baseline", "confirm"}
+    | {"total_cost_usd", "comment", "report_url"}
+)
+"""The settings that `--help` shows; `--help-all` shows all."""
+_HEADINGS = {
+    "gate": "Gate",
+    "budgets": "Budgets of the suite",
+    "compare": "Comparison with a baseline",
+    "publish": "Publication",
+}
+_SHOWS_ALL = "ci_agent_eval.help_all"
+
+
+class SettingsCommand(click.Command):
+    """A command whose `--help` shows the common options in groups, and `--help-all` all."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        text = "Show all options, also the rare ones, and exit."
+        flag = {"is_flag": True, "is_eager": True, "expose_value": False}
+        self.params.append(click.Option(["--help-all"], callback=_show_all, help=text, **flag))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options below the headings of their settings."""
+        groups: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(ctx):
+            name, record = parameter.name or "", parameter.get_help_record(ctx)
+            is_shown = name not in _SETTINGS or name in _COMMON or ctx.meta.get(_SHOWS_ALL)
+            if isinstance(parameter, click.Option) and record is not None and is_shown:
+                groups.setdefault(_find_heading(name), []).append(record)
+        for heading, records in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def _show_all(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted:
+        ctx.meta[_SHOWS_ALL] = True
+        click.echo(ctx.get_help())
+        ctx.exit()
+
+
+def _find_heading(name: str) -> str:
+    setting = _SETTINGS.get(name)
+    return _HEADINGS.get(setting.key[0], "Options") if setting else "Options"
+
+
 def add_format_option(*formats: str) -> Decorator:
     """Return a decorator that adds `--format`; the first of the formats is the default."""
     return click.option(
