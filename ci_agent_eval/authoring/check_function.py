@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Generator, Iterable, Sequence
 from types import FrameType
 from typing import Any, Protocol, SupportsFloat, overload
 
-from ci_agent_eval.checks.base import Check, as_check, validate_assertions
+from ci_agent_eval.checks.base import Check
+from ci_agent_eval.checks.conversion import as_check, validate_assertions
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.contract.wording import shorten_text

@@ -12,8 +12,9 @@ from ci_agent_eval.errors import create_lazy_getattr
 
 if TYPE_CHECKING:
     from ci_agent_eval.checks.arguments import ArgumentsHold
-    from ci_agent_eval.checks.base import Check, as_check, from_evaluator
+    from ci_agent_eval.checks.base import Check
     from ci_agent_eval.checks.confirmation import ConfirmedTools
+    from ci_agent_eval.checks.conversion import as_check, from_evaluator
     from ci_agent_eval.checks.efficiency import (
         CallsAfterAnswer,
         ErrorRecovery,
@@ -92,8 +93,8 @@ _HOMES = {
     "StepRatio": "checks.efficiency",
     "ToolCallLimits": "checks.tools",
     "TrajectoryMatch": "checks.trajectory",
-    "as_check": "checks.base",
-    "from_evaluator": "checks.base",
+    "as_check": "checks.conversion",
+    "from_evaluator": "checks.conversion",
 }
 
 __getattr__ = create_lazy_getattr(__name__, _HOMES, extra="evals")

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ci_agent_eval.analysis.judge_agreement import JudgedAssertion, TranscriptKey
-from ci_agent_eval.checks.base import Check, as_check, validate_assertions
+from ci_agent_eval.checks.base import Check
+from ci_agent_eval.checks.conversion import as_check, validate_assertions
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.episode import Assertion, Conditions, Episode, SideUsage
 from ci_agent_eval.contract.jsonable import describe_error

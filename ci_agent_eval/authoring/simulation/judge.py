@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ci_agent_eval.authoring.simulation.awaiting import await_if_needed
 from ci_agent_eval.checks import Check, as_check
-from ci_agent_eval.checks.base import validate_assertions
+from ci_agent_eval.checks.conversion import validate_assertions
 from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.errors import InputError
 
