@@ -52,7 +52,7 @@ def checkout(tmp_path: Path) -> Path:
         "id": "report",
         "uses": "org/agent-eval-action/report@v1",
         "continue-on-error": True,
-        "with": {"junit": "shop.xml", "github-token": "${{ github.token }}", "title": "Shop"},
+        "with": {"junit": "shop.xml", "github-token": "${{ github.token }}"},
     }
     environ = {
         "OUTCOME": "${{ steps.report.outcome }}",
@@ -85,7 +85,7 @@ def test_reports_without_docker(act, github, checkout, tmp_path):
     assert done.returncode == 0, done.stdout
     assert "outcome: failure, conclusion: failure" in done.stdout
     (comment,) = fake.shop()["comments"]
-    assert "Shop failed: 1 of 1" in comment["body"]
+    assert "Tests failed: 1 of 1" in comment["body"]
     (check_run,) = fake.shop()["check_runs"]
     assert (check_run["status"], check_run["conclusion"]) == ("completed", "failure")
     assert check_run["head_sha"] == HEAD
