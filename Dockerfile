@@ -23,7 +23,7 @@ RUN python3 -m venv /build \
     && install="/build/bin/uv pip install --quiet --require-hashes --requirement pyproject.toml --constraint lock.txt --python" \
     && $install /build --group build \
     && python3 -m venv --without-pip /opt/agent-eval \
-    && $install /opt/agent-eval --extra compare --extra inspect --group lock \
+    && $install /opt/agent-eval --extra inspect --group lock \
     && find /opt/agent-eval/lib/python3*/site-packages/numpy \( -type d \( -name tests -o -name f2py -o -name include \) -prune -o -name '*.pyi' \) -exec rm -r {} + \
     && /build/bin/pip --python /opt/agent-eval/bin/python uninstall --quiet --yes cryptography \
     && /build/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \

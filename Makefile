@@ -177,7 +177,7 @@ clean: ## Remove all that make made
 
 $(STAMP): $(LOCK)
 	$(call new_venv,$(VENV))
-	$(call install,$(VENV),--extra pytest --extra evals --extra compare --extra inspect --extra proxy --group dev)
+	$(call install,$(VENV),--extra pytest --extra evals --extra inspect --extra proxy --group dev)
 	@touch $@
 
 $(DEMO_STAMP): $(LOCK)

@@ -42,8 +42,8 @@ def install(folder: Path) -> int:
     # A configuration in the workspace could name another index.
     uv = [find_uv_bin(), "pip", "install", "--no-config", "--python", sys.executable, *options]
     uv += ["--target", str(folder / "packages"), "--constraint", str(lock)]
-    extras = ["--extra", "compare", "--extra", "inspect"]
-    return subprocess.call([*uv, "--requirement", str(ROOT / "pyproject.toml"), *extras])
+    project = str(ROOT / "pyproject.toml")
+    return subprocess.call([*uv, "--requirement", project, "--extra", "inspect"])
 
 
 def report(folder: Path) -> int:

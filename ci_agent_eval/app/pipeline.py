@@ -157,17 +157,15 @@ def find_baseline(job: Job, *, is_own: bool = True) -> FoundBaseline | None:
     """Load the configured baseline; None if none is configured.
 
     `is_own` says that the report folder belongs to the compared run. Raises InputError for an
-    invalid setting, or if a package that comparing needs is missing.
+    invalid setting.
     """
     compare = job.settings.compare
     if compare.baseline is None:
         return None
     # Baselines are not worth their start-up time to a report that is compared with none.
-    from ci_agent_eval.analysis.comparison.statistics import require_numpy  # noqa: PLC0415 - see above
     from ci_agent_eval.results.baselines.load import load_baseline  # noqa: PLC0415 - see above
     from ci_agent_eval.results.baselines.request import BaselineRequest  # noqa: PLC0415 - see above
 
-    require_numpy()
     request = BaselineRequest(
         compare.baseline,
         job.root,

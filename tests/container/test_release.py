@@ -59,7 +59,7 @@ def test_dry_run_pins_an_image_that_runs(registry, tmp_path):
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_locked_packages_have_wheels(platform, tmp_path):
-    packages = ["--extra=compare", "--extra=inspect", "--group=lock"]
+    packages = ["--extra=inspect", "--group=lock"]
     image = ["--group=build", "--group=suite"] if platform.startswith("Linux") else []
     options = ["--dry-run", "--require-hashes", "--only-binary=:all:", "--python-version=3.13"]
     where = [f"--python-platform={PLATFORMS[platform]}", "--target", tmp_path]

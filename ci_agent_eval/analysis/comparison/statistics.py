@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any
-
-from ci_agent_eval.errors import missing_package_error
 
 
 def adjust_p_values(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -39,15 +36,8 @@ def round_significant(value: float, digits: int = 10) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def require_numpy() -> None:
-    """Raise InputError if NumPy is missing, so that a command fails before it runs a suite."""
-    if find_spec("numpy") is None:
-        raise missing_package_error("a comparison", "NumPy", "compare")
-
-
 def import_numpy() -> Any:
-    """Return the NumPy module. Raises InputError if it is missing."""
-    require_numpy()
+    """Return the NumPy module."""
     import numpy as np  # noqa: PLC0415 - a tenth of a second, for comparisons only
 
     return np

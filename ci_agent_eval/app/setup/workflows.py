@@ -304,7 +304,7 @@ def _run_suite(plan: WorkflowPlan, inputs: Mapping[str, str]) -> list[str]:
 def _run_without_docker(
     plan: WorkflowPlan, inputs: Mapping[str, str], environment: str
 ) -> list[str]:
-    extras = ",".join(dict.fromkeys(("pytest", "compare", *plan.extras)))
+    extras = ",".join(dict.fromkeys(("pytest", *plan.extras)))
     commands = [*plan.install, f"pip install 'ci-agent-eval[{extras}] @ {PACKAGE}'"]
     config = f" --config {plan.config}" if plan.config else ""
     shard = f" --shard {inputs['shard']}" if "shard" in inputs else ""

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from ci_agent_eval.analysis.comparison import statistics
-from ci_agent_eval.errors import InputError
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
 def test_adjusting_agrees_with_scipy(p_values):
     expected = stats.false_discovery_control(p_values)
     assert statistics.adjust_p_values(p_values) == pytest.approx(tuple(expected), rel=1e-9)
-
-
-def test_without_numpy_a_comparison_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "numpy", None)
-    with pytest.raises(InputError, match=r"pip install 'ci-agent-eval\[compare\]"):
-        statistics.import_numpy()
