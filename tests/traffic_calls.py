@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall
-from ci_agent_eval.model_traffic.formats.protocol import Assembler, HTTPAnswer
+from ci_agent_eval.model_traffic.formats.message_format import HTTPAnswer
 from ci_agent_eval.model_traffic.messages import (
     FormatName,
     ModelAnswer,
@@ -82,7 +82,7 @@ class ParsedFormat:
     def parse_request(self, path: str, body: bytes) -> ModelRequest:
         return self.requests[body]
 
-    def create_assembler(self, status: int, headers: Mapping[str, str]) -> Assembler:
+    def create_assembler(self, status: int, headers: Mapping[str, str]) -> ParsedAnswer:
         return ParsedAnswer(self.next_answer)
 
     def build_refusal(self, message: str) -> HTTPAnswer:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ci_agent_eval.model_traffic.formats.protocol import Format
+from ci_agent_eval.model_traffic.formats.message_format import Format
 from ci_agent_eval.model_traffic.formats.registry import FORMATS
 from ci_agent_eval.model_traffic.messages import FormatName, ModelAnswer
 from tests import llm_wire as wire

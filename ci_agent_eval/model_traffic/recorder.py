@@ -14,12 +14,9 @@ from functools import cached_property
 from typing import Any, Literal, Protocol, TypeVar
 
 from ci_agent_eval.contract.trajectory import CallSource
-from ci_agent_eval.model_traffic.formats.protocol import (
-    Assembler,
-    Format,
-    HTTPAnswer,
-    UnreadableTrafficError,
-)
+from ci_agent_eval.model_traffic.formats.assembler import AnswerAssembler
+from ci_agent_eval.model_traffic.formats.json_values import UnreadableTrafficError
+from ci_agent_eval.model_traffic.formats.message_format import Format, HTTPAnswer
 from ci_agent_eval.model_traffic.messages import ModelAnswer, ModelRequest, RequestHead
 
 CallState = Literal[
@@ -126,7 +123,7 @@ class ModelCall:
     chunks: list[bytes] = field(default_factory=list, repr=False)
     """The body of the answer as it arrived."""
     _stored_bytes: int = field(default=0, repr=False)
-    _assembler: Assembler | None = field(default=None, repr=False)
+    _assembler: AnswerAssembler | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Cut a request over the size limit."""

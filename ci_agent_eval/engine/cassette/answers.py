@@ -15,7 +15,7 @@ from typing import Any
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.model_traffic.formats import sse
 from ci_agent_eval.model_traffic.formats.json_values import render_compact_json
-from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
+from ci_agent_eval.model_traffic.formats.message_format import HTTPAnswer
 
 _KEPT_HEADERS = ("content-type", "x-amzn-errortype")
 UNREDACTABLE = "its binary answer holds a secret, which cannot be redacted"

@@ -21,7 +21,8 @@ from ci_agent_eval.engine.cassette.document import ToolRequest, TrafficRequest
 from ci_agent_eval.engine.cassette.misses import CassetteMissError
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.model_traffic import attribution, network_guard
-from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer, UnreadableTrafficError
+from ci_agent_eval.model_traffic.formats.json_values import UnreadableTrafficError
+from ci_agent_eval.model_traffic.formats.message_format import HTTPAnswer
 from ci_agent_eval.model_traffic.messages import ModelRequest
 from ci_agent_eval.model_traffic.recorder import (
     ENDED_EARLY,

@@ -6,19 +6,14 @@ Shapes: https://docs.anthropic.com/en/api/messages and …/messages-streaming.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import Attachment, Role, TokenUsage, ToolCall
-from ci_agent_eval.model_traffic.formats.assembler import AnswerAssembler, AnswerReader
-from ci_agent_eval.model_traffic.formats.attachments import read_base64
-from ci_agent_eval.model_traffic.formats.canonical_key import KeyRules, build_canonical_key
-from ci_agent_eval.model_traffic.formats.error_answers import (
-    build_anthropic_error,
-    build_refusal_answer,
-)
+from ci_agent_eval.model_traffic.formats.assembler import AnswerReader
+from ci_agent_eval.model_traffic.formats.canonical_key import KeyRules
 from ci_agent_eval.model_traffic.formats.json_values import (
     Json,
     build_tool_call,
@@ -30,15 +25,11 @@ from ci_agent_eval.model_traffic.formats.json_values import (
     join_texts,
     list_objects,
     parse_arguments,
-    parse_request_with_list,
-    pick_settings,
+    read_base64,
 )
-from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
+from ci_agent_eval.model_traffic.formats.message_format import Format
 from ci_agent_eval.model_traffic.messages import (
-    FormatName,
     ModelAnswer,
-    ModelRequest,
-    RequestHead,
     RequestMessage,
     ToolDefinition,
     ToolResult,
@@ -52,83 +43,12 @@ _PATH = re.compile(
     r"|/model/(?P<bedrock>[^/]*anthropic[^/]*)/invoke(?:-with-response-stream)?$"
 )
 _STREAMED_PATH = re.compile(r":streamRawPredict$|/invoke-with-response-stream$")
-_SETTINGS = (
-    "temperature",
-    "top_p",
-    "top_k",
-    "max_tokens",
-    "output_config",
-    "service_tier",
-    "stop_sequences",
-    "thinking",
-    "tool_choice",
-)
 _HOSTED_TOOL = re.compile(r"(?:web_search|web_fetch|code_execution|tool_search|mcp)_")
-_KEY_RULES = KeyRules(
-    dropped=("metadata", "stream", "anthropic_version"),
-    ids=(
-        "container",
-        "container.id",
-        "messages.*.content.*.id",
-        "messages.*.content.*.tool_use_id",
-        "messages.*.content.*.caller.tool_id",
-    ),
-    results=("messages.*.content", "tool_use_id"),
-    blobs=(
-        "messages.*.content.*.signature",
-        "messages.*.content.*.data",
-        "messages.*.content.*.content.*.encrypted_content",
-        "messages.*.content.*.citations.*.encrypted_index",
-    ),
-)
 
 
-class AnthropicMessages:
-    """Anthropic's Messages."""
-
-    name: FormatName = "anthropic-messages"
-    path = _PATH
-    conversation = "messages"
-
-    def parse_head(self, path: str, body: bytes) -> RequestHead:
-        """Parse a request without its messages and tools. Raises UnreadableTrafficError."""
-        return _read_head(path, parse_request_with_list(body, "messages"))
-
-    def parse_request(self, path: str, body: bytes) -> ModelRequest:
-        """Parse a request. Raises UnreadableTrafficError."""
-        request = parse_request_with_list(body, "messages")
-        head = _read_head(path, request)
-        return ModelRequest(
-            format=self.name,
-            model=head.model,
-            settings=head.settings,
-            output_schema=head.output_schema,
-            messages=tuple(_read_messages(request)),
-            tools=tuple(_read_tool(tool) for tool in get_objects(request, "tools")),
-            is_streamed=request.get("stream") is True or bool(_STREAMED_PATH.search(path)),
-        )
-
-    def create_assembler(self, status: int, headers: Mapping[str, str]) -> AnswerAssembler:
-        """Create the assembler of an answer."""
-        return AnswerAssembler(status, headers, MESSAGES_READER)
-
-    def build_refusal(self, message: str) -> HTTPAnswer:
-        """Build the refusal, which Anthropic's client raises as BadRequestError."""
-        return build_refusal_answer(build_anthropic_error(message, "invalid_request_error"))
-
-    def build_key(self, path: str, body: bytes) -> str:
-        """Return the canonical JSON of a request for replay. Raises UnreadableTrafficError."""
-        request = parse_request_with_list(body, "messages")
-        return build_canonical_key(self.name, _get_model(path, request), request, _KEY_RULES)
-
-
-def _read_head(path: str, request: Json) -> RequestHead:
-    form = get_object(request, "output_config", "format") or get_object(request, "output_format")
-    return RequestHead(
-        model=_get_model(path, request),
-        settings=pick_settings(request, _SETTINGS),
-        output_schema=to_jsonable(form.get("schema")),
-    )
+def build_anthropic_error(message: str, kind: str = "invalid_request_error") -> Json:
+    """Build the error body of Anthropic's format."""
+    return {"type": "error", "error": {"type": kind, "message": message}}
 
 
 def _get_model(path: str, request: Json) -> str | None:
@@ -136,6 +56,11 @@ def _get_model(path: str, request: Json) -> str | None:
     found = _PATH.search(path)
     in_path = found and (found["vertex"] or found["bedrock"])
     return unquote(in_path) if in_path else get_text(request, "model")
+
+
+def _get_schema(request: Json) -> object:
+    form = get_object(request, "output_config", "format") or get_object(request, "output_format")
+    return form.get("schema")
 
 
 def _read_messages(request: Json) -> Iterator[RequestMessage]:
@@ -235,14 +160,11 @@ def _remove_encrypted(content: object) -> object:
     ]
 
 
-def _read_tool(tool: Json) -> ToolDefinition:
-    kind, name = get_text(tool, "type") or "custom", get_text(tool, "name")
-    return ToolDefinition(
-        name or kind,
-        to_jsonable(tool.get("input_schema")),
-        is_hosted=_HOSTED_TOOL.match(kind) is not None,
-        description=get_text(tool, "description") or "",
-    )
+def _read_tools(request: Json) -> Iterator[ToolDefinition]:
+    for tool in get_objects(request, "tools"):
+        kind, schema = get_text(tool, "type") or "custom", to_jsonable(tool.get("input_schema"))
+        is_hosted = _HOSTED_TOOL.match(kind) is not None
+        yield ToolDefinition(get_text(tool, "name") or kind, schema, is_hosted=is_hosted)
 
 
 def _read_answer(body: Json) -> ModelAnswer:
@@ -329,4 +251,27 @@ MESSAGES_READER = AnswerReader(
     read=_read_answer,
     end_marks=(b'"message_stop"',),
     is_end=lambda event: event.get("type") == "message_stop",
+)
+
+ANTHROPIC_MESSAGES = Format(
+    name="anthropic-messages",
+    path=_PATH,
+    streamed_path=_STREAMED_PATH,
+    get_model=_get_model,
+    settings="temperature top_p top_k max_tokens output_config service_tier stop_sequences"
+    " thinking tool_choice",
+    get_schema=_get_schema,
+    read_messages=_read_messages,
+    read_tools=_read_tools,
+    reader=MESSAGES_READER,
+    key_rules=KeyRules(
+        dropped="metadata stream anthropic_version",
+        ids="container container.id messages.*.content.*.id messages.*.content.*.tool_use_id"
+        " messages.*.content.*.caller.tool_id",
+        results=("messages.*.content", "tool_use_id"),
+        blobs="messages.*.content.*.signature messages.*.content.*.data"
+        " messages.*.content.*.content.*.encrypted_content"
+        " messages.*.content.*.citations.*.encrypted_index",
+    ),
+    build_error=build_anthropic_error,
 )

@@ -17,11 +17,11 @@ from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.model_traffic.formats.aws_events import AWSEventBody
 from ci_agent_eval.model_traffic.formats.json_values import (
     Json,
+    UnreadableTrafficError,
     get_object,
     get_text,
     list_objects,
 )
-from ci_agent_eval.model_traffic.formats.protocol import UnreadableTrafficError
 from ci_agent_eval.model_traffic.formats.sse import Splitter, get_data, parse_data
 from ci_agent_eval.model_traffic.messages import ModelAnswer
 

@@ -13,8 +13,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ci_agent_eval.model_traffic.formats.json_values import Json, get_text, parse_object
-from ci_agent_eval.model_traffic.formats.protocol import UnreadableTrafficError
+from ci_agent_eval.model_traffic.formats.json_values import (
+    Json,
+    UnreadableTrafficError,
+    get_text,
+    parse_object,
+)
 
 _MISSING = "streams of Bedrock cannot be read: install `botocore` in this environment"
 

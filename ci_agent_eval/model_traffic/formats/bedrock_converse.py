@@ -6,18 +6,14 @@ Shapes: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Conv
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from pydantic import JsonValue
-
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import Attachment, Role, TokenUsage, ToolCall
-from ci_agent_eval.model_traffic.formats.assembler import AnswerAssembler, AnswerReader
-from ci_agent_eval.model_traffic.formats.attachments import read_base64
-from ci_agent_eval.model_traffic.formats.canonical_key import KeyRules, build_canonical_key
-from ci_agent_eval.model_traffic.formats.error_answers import build_refusal_answer
+from ci_agent_eval.model_traffic.formats.assembler import AnswerReader
+from ci_agent_eval.model_traffic.formats.canonical_key import KeyRules
 from ci_agent_eval.model_traffic.formats.json_values import (
     Json,
     build_tool_call,
@@ -28,108 +24,38 @@ from ci_agent_eval.model_traffic.formats.json_values import (
     get_text,
     join_texts,
     parse_object,
-    parse_request_body,
     pick_settings,
+    read_base64,
 )
-from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer, UnreadableTrafficError
+from ci_agent_eval.model_traffic.formats.message_format import Format
 from ci_agent_eval.model_traffic.messages import (
-    FormatName,
     ModelAnswer,
-    ModelRequest,
-    RequestHead,
     RequestMessage,
     ToolDefinition,
     ToolResult,
 )
 
-_PATH = re.compile(r"/model/([^/]+)/converse(-stream)?$")
-_KEY_RULES = KeyRules(
-    dropped=("requestMetadata",),
-    ids=(
-        "messages.*.content.*.toolUse.toolUseId",
-        "messages.*.content.*.toolResult.toolUseId",
-    ),
-    results=("messages.*.content", "toolResult.toolUseId"),
-    blobs=(
-        "messages.*.content.*.reasoningContent.reasoningText.signature",
-        "messages.*.content.*.reasoningContent.redactedContent",
-    ),
-)
+_PATH = re.compile(r"/model/([^/]+)/converse(?:-stream)?$")
 _MEDIA_TYPES = {"image": "image", "video": "video", "audio": "audio", "document": "application"}
 
 
-class BedrockConverse:
-    """Bedrock's Converse."""
-
-    name: FormatName = "bedrock-converse"
-    path = _PATH
-    conversation = "messages"
-
-    def parse_head(self, path: str, body: bytes) -> RequestHead:
-        """Parse a request without its messages and tools. Raises UnreadableTrafficError."""
-        return _read_head(path, _parse_request(body))
-
-    def parse_request(self, path: str, body: bytes) -> ModelRequest:
-        """Parse a request. Raises UnreadableTrafficError."""
-        request, found = _parse_request(body), _PATH.search(path)
-        head = _read_head(path, request)
-        return ModelRequest(
-            format=self.name,
-            model=head.model,
-            settings=head.settings,
-            output_schema=head.output_schema,
-            messages=tuple(_read_messages(request)),
-            tools=tuple(_read_tools(get_object(request, "toolConfig"))),
-            is_streamed=found is not None and found[2] is not None,
-        )
-
-    def create_assembler(self, status: int, headers: Mapping[str, str]) -> AnswerAssembler:
-        """Create the assembler of an answer."""
-        return AnswerAssembler(status, headers, _READER)
-
-    def build_refusal(self, message: str) -> HTTPAnswer:
-        """Build the refusal, which botocore raises as ValidationException."""
-        return build_refusal_answer(
-            {"message": message}, {"x-amzn-errortype": "ValidationException"}
-        )
-
-    def build_key(self, path: str, body: bytes) -> str:
-        """Return the canonical JSON of a request for replay. Raises UnreadableTrafficError."""
-        return build_canonical_key(self.name, _get_model(path), _parse_request(body), _KEY_RULES)
-
-
-def _parse_request(body: bytes) -> Json:
-    request = parse_request_body(body)
-    if not isinstance(request.get("messages", []), list):
-        raise UnreadableTrafficError("`messages` is not a list")
-    return request
-
-
-def _read_head(path: str, request: Json) -> RequestHead:
-    return RequestHead(
-        model=_get_model(path),
-        settings=_read_settings(request),
-        output_schema=_read_schema(request),
-    )
-
-
-def _get_model(path: str) -> str | None:
+def _get_model(path: str, _request: Json) -> str | None:
     found = _PATH.search(path)
     return unquote(found[1]) if found else None
 
 
-def _read_settings(request: Json) -> dict[str, JsonValue]:
+def _get_settings(request: Json) -> Json:
+    more = request.get("additionalModelRequestFields")
+    choice = get_object(request, "toolConfig").get("toolChoice")
     config = get_object(request, "inferenceConfig")
-    settings = pick_settings(config, ("temperature", "topP", "maxTokens", "stopSequences"))
-    more = pick_settings(request, ("additionalModelRequestFields",))
-    return {**settings, **more, **pick_settings(get_object(request, "toolConfig"), ("toolChoice",))}
+    return {**config, "additionalModelRequestFields": more, "toolChoice": choice}
 
 
-def _read_schema(request: Json) -> JsonValue:
+def _get_schema(request: Json) -> object:
     """Return the schema of the typed output, which is the text of a JSON object."""
     text_format = get_object(request, "outputConfig", "textFormat", "structure", "jsonSchema")
     schema = get_text(text_format, "schema")
-    return None if schema is None else to_jsonable(parse_object(schema))
+    return None if schema is None else parse_object(schema)
 
 
 def _read_messages(request: Json) -> Iterator[RequestMessage]:
@@ -189,8 +115,8 @@ def _read_calls(blocks: Sequence[Json]) -> tuple[ToolCall, ...]:
     )
 
 
-def _read_tools(config: Json) -> Iterator[ToolDefinition]:
-    for tool in get_objects(config, "tools"):
+def _read_tools(request: Json) -> Iterator[ToolDefinition]:
+    for tool in get_objects(get_object(request, "toolConfig"), "tools"):
         specification = get_object(tool, "toolSpec")
         name = get_text(specification, "name")
         hosted = get_text(get_object(tool, "systemTool"), "name")
@@ -265,10 +191,30 @@ class _ConverseBlock:
         return {"toolUse": {**self._tool_use, "input": "".join(self._arguments)}}
 
 
-_READER = AnswerReader(
-    assemble=_assemble_answer,
-    read=_read_answer,
-    end_marks=(),
-    # It comes after `messageStop` and has the usage.
-    is_end=lambda event: "metadata" in event,
+BEDROCK_CONVERSE = Format(
+    name="bedrock-converse",
+    path=_PATH,
+    streamed_path=re.compile(r"/converse-stream$"),
+    get_model=_get_model,
+    settings="temperature topP maxTokens stopSequences additionalModelRequestFields toolChoice",
+    get_settings=_get_settings,
+    get_schema=_get_schema,
+    read_messages=_read_messages,
+    read_tools=_read_tools,
+    reader=AnswerReader(
+        assemble=_assemble_answer,
+        read=_read_answer,
+        end_marks=(),
+        # It comes after `messageStop` and has the usage.
+        is_end=lambda event: "metadata" in event,
+    ),
+    key_rules=KeyRules(
+        dropped="requestMetadata",
+        ids="messages.*.content.*.toolUse.toolUseId messages.*.content.*.toolResult.toolUseId",
+        results=("messages.*.content", "toolResult.toolUseId"),
+        blobs="messages.*.content.*.reasoningContent.reasoningText.signature"
+        " messages.*.content.*.reasoningContent.redactedContent",
+    ),
+    build_error=lambda message: {"message": message},
+    refusal_headers={"x-amzn-errortype": "ValidationException"},
 )

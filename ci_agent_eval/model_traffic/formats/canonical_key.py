@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from ci_agent_eval.model_traffic.formats.json_values import Json
-from ci_agent_eval.model_traffic.formats.protocol import UnreadableTrafficError
+from ci_agent_eval.model_traffic.formats.json_values import Json, UnreadableTrafficError
 from ci_agent_eval.model_traffic.messages import FormatName
 
 _BLOB = "<provider data>"
@@ -21,14 +20,17 @@ _BLOB = "<provider data>"
 
 @dataclass(frozen=True, slots=True)
 class KeyRules:
-    """The varying parts of a format's requests; `*` in a path is any item of a list."""
+    """The varying parts of a format's requests; `*` in a path is any item of a list.
 
-    dropped: tuple[str, ...]
-    """Paths of what does not change the answer."""
-    ids: tuple[str, ...]
-    """Paths of ids, which are numbered by first appearance."""
-    blobs: tuple[str, ...]
-    """Paths of encrypted or signed data, which are replaced by a placeholder."""
+    Paths are separated by spaces.
+    """
+
+    dropped: str
+    """What does not change the answer."""
+    ids: str
+    """Ids, which are numbered by first appearance."""
+    blobs: str
+    """Encrypted or signed data, which are replaced by a placeholder."""
     results: tuple[str, ...]
     """Path of the lists with tool results, of the id in a result, and the key that a result has."""
 
@@ -36,16 +38,16 @@ class KeyRules:
 def build_canonical_key(name: FormatName, model: str | None, body: Json, rules: KeyRules) -> str:
     """Return the canonical JSON of a request; it changes `body`."""
     request = {key: value for key, value in body.items() if key != "model"}
-    for path in rules.dropped:
+    for path in rules.dropped.split():
         *parents, last = path.split(".")
         for parent in _find_objects(request, parents):
             parent.pop(last, None)
     numbers: dict[str, str] = {}
     _sort_results(request, rules.results)  # results of calls that an earlier request has
-    for path in rules.ids:
+    for path in rules.ids.split():
         _replace(request, path, lambda old: numbers.setdefault(old, f"id-{len(numbers) + 1}"))
     _sort_results(request, rules.results)
-    for path in rules.blobs:
+    for path in rules.blobs.split():
         _replace(request, path, lambda _: _BLOB)
     key = {"format": name, "model": model, "request": request}
     try:

@@ -7,16 +7,14 @@ case, which LiteLLM sends.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import Attachment, TokenUsage, ToolCall
-from ci_agent_eval.model_traffic.formats.assembler import AnswerAssembler, AnswerReader
-from ci_agent_eval.model_traffic.formats.attachments import read_base64
-from ci_agent_eval.model_traffic.formats.canonical_key import KeyRules, build_canonical_key
-from ci_agent_eval.model_traffic.formats.error_answers import build_refusal_answer
+from ci_agent_eval.model_traffic.formats.assembler import AnswerReader
+from ci_agent_eval.model_traffic.formats.canonical_key import KeyRules
 from ci_agent_eval.model_traffic.formats.json_values import (
     Json,
     build_tool_call,
@@ -25,107 +23,20 @@ from ci_agent_eval.model_traffic.formats.json_values import (
     get_objects,
     get_text,
     join_texts,
-    parse_request_with_list,
-    pick_settings,
+    read_base64,
 )
-from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
+from ci_agent_eval.model_traffic.formats.message_format import Format
 from ci_agent_eval.model_traffic.messages import (
-    FormatName,
     ModelAnswer,
-    ModelRequest,
-    RequestHead,
     RequestMessage,
     ToolDefinition,
     ToolResult,
 )
 
-_PATH = re.compile(r"/([^/:]+):(generateContent|streamGenerateContent)$")
-_SETTINGS = (
-    "temperature",
-    "topP",
-    "topK",
-    "candidateCount",
-    "frequencyPenalty",
-    "maxOutputTokens",
-    "presencePenalty",
-    "responseMimeType",
-    "seed",
-    "stopSequences",
-    "thinkingConfig",
-)
-_KEY_RULES = KeyRules(
-    dropped=("labels",),
-    ids=(
-        "contents.*.parts.*.functionCall.id",
-        "contents.*.parts.*.functionResponse.id",
-        "contents.*.parts.*.function_call.id",
-        "contents.*.parts.*.function_response.id",
-        "contents.*.parts.*.executableCode.id",
-        "contents.*.parts.*.codeExecutionResult.id",
-    ),
-    results=("contents.*.parts", "functionResponse.id"),
-    blobs=(
-        "contents.*.parts.*.thoughtSignature",
-        "contents.*.parts.*.thought_signature",
-    ),
-)
+_PATH = re.compile(r"/([^/:]+):(?:generateContent|streamGenerateContent)$")
 
 
-class Gemini:
-    """Google's generateContent."""
-
-    name: FormatName = "gemini"
-    path = _PATH
-    conversation = "contents"
-
-    def parse_head(self, path: str, body: bytes) -> RequestHead:
-        """Parse a request without its messages and tools. Raises UnreadableTrafficError."""
-        return _read_head(path, _convert_keys(parse_request_with_list(body, "contents")))
-
-    def parse_request(self, path: str, body: bytes) -> ModelRequest:
-        """Parse a request. Raises UnreadableTrafficError."""
-        request, found = (
-            _convert_keys(parse_request_with_list(body, "contents")),
-            _PATH.search(path),
-        )
-        head = _read_head(path, request)
-        return ModelRequest(
-            format=self.name,
-            model=head.model,
-            settings=head.settings,
-            output_schema=head.output_schema,
-            messages=tuple(_read_messages(request)),
-            tools=tuple(_read_tools(request)),
-            is_streamed=found is not None and found[2] == "streamGenerateContent",
-        )
-
-    def create_assembler(self, status: int, headers: Mapping[str, str]) -> AnswerAssembler:
-        """Create the assembler of an answer."""
-        return AnswerAssembler(status, headers, _READER)
-
-    def build_refusal(self, message: str) -> HTTPAnswer:
-        """Build the refusal, which Google's client raises as ClientError."""
-        error = {"code": 400, "message": message, "status": "FAILED_PRECONDITION"}
-        return build_refusal_answer({"error": error})
-
-    def build_key(self, path: str, body: bytes) -> str:
-        """Return the canonical JSON of a request for replay. Raises UnreadableTrafficError."""
-        return build_canonical_key(
-            self.name, _get_model(path), parse_request_with_list(body, "contents"), _KEY_RULES
-        )
-
-
-def _read_head(path: str, request: Json) -> RequestHead:
-    config = _convert_keys(get_object(request, "generationConfig"))
-    schema = config.get("responseJsonSchema") or config.get("responseSchema")
-    return RequestHead(
-        model=_get_model(path),
-        settings=pick_settings(config, _SETTINGS),
-        output_schema=to_jsonable(schema),
-    )
-
-
-def _get_model(path: str) -> str | None:
+def _get_model(path: str, _request: Json) -> str | None:
     found = _PATH.search(path)
     return found[1] if found else None
 
@@ -138,12 +49,22 @@ def _convert_keys(value: Json) -> Json:
     }
 
 
+def _get_config(request: Json) -> Json:
+    return _convert_keys(get_object(_convert_keys(request), "generationConfig"))
+
+
+def _get_schema(request: Json) -> object:
+    config = _get_config(request)
+    return config.get("responseJsonSchema") or config.get("responseSchema")
+
+
 def _get_parts(content: Json) -> list[Json]:
     return [_convert_keys(part) for part in get_objects(content, "parts")]
 
 
 def _read_messages(request: Json) -> Iterator[RequestMessage]:
-    system = _join_answer_texts(_get_parts(get_object(request, "systemInstruction")))
+    instruction = get_object(_convert_keys(request), "systemInstruction")
+    system = _join_answer_texts(_get_parts(instruction))
     if system:
         yield RequestMessage("system", system)
     for content in get_objects(request, "contents"):
@@ -316,9 +237,33 @@ def _is_end(event: Json) -> bool:
     return _is_finished(event, candidate) and "usageMetadata" in event
 
 
-_READER = AnswerReader(
-    assemble=_assemble_answer,
-    read=_read_answer,
-    end_marks=(b'"finishReason"', b'"promptFeedback"'),
-    is_end=_is_end,
+GEMINI = Format(
+    name="gemini",
+    path=_PATH,
+    streamed_path=re.compile(r":streamGenerateContent$"),
+    conversation="contents",
+    get_model=_get_model,
+    settings="temperature topP topK candidateCount frequencyPenalty maxOutputTokens"
+    " presencePenalty responseMimeType seed stopSequences thinkingConfig",
+    get_settings=_get_config,
+    get_schema=_get_schema,
+    read_messages=_read_messages,
+    read_tools=_read_tools,
+    reader=AnswerReader(
+        assemble=_assemble_answer,
+        read=_read_answer,
+        end_marks=(b'"finishReason"', b'"promptFeedback"'),
+        is_end=_is_end,
+    ),
+    key_rules=KeyRules(
+        dropped="labels",
+        ids="contents.*.parts.*.functionCall.id contents.*.parts.*.functionResponse.id"
+        " contents.*.parts.*.function_call.id contents.*.parts.*.function_response.id"
+        " contents.*.parts.*.executableCode.id contents.*.parts.*.codeExecutionResult.id",
+        results=("contents.*.parts", "functionResponse.id"),
+        blobs="contents.*.parts.*.thoughtSignature contents.*.parts.*.thought_signature",
+    ),
+    build_error=lambda message: {
+        "error": {"code": 400, "message": message, "status": "FAILED_PRECONDITION"}
+    },
 )

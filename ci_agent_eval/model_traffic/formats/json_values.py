@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
 from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
-from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall
-from ci_agent_eval.model_traffic.formats.protocol import UnreadableTrafficError
+from ci_agent_eval.contract.trajectory import Attachment, TokenUsage, ToolCall
 
 Json = dict[str, object]
 """An unvalidated JSON object."""
 
 _MAX_COUNT = 2**53
+
+# Google's clients use the alphabet of addresses. Line ends and missing padding are allowed.
+_STANDARD = str.maketrans({"-": "+", "_": "/", "=": "", "\r": "", "\n": ""})
+_DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?;base64,", re.IGNORECASE)
+
+
+class UnreadableTrafficError(ValueError):
+    """Raised for a body that does not have the shape of its format; the message says where."""
 
 
 def parse_object(text: bytes | str) -> Json | None:
@@ -24,22 +35,6 @@ def parse_object(text: bytes | str) -> Json | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def parse_request_body(body: bytes) -> Json:
-    """Parse the body of a request. Raises UnreadableTrafficError if it is no JSON object."""
-    parsed = parse_object(body)
-    if parsed is None:
-        raise UnreadableTrafficError("the body is not a JSON object")
-    return parsed
-
-
-def parse_request_with_list(body: bytes, key: str) -> Json:
-    """Parse the body of a request. Raises UnreadableTrafficError if `key` is no list in it."""
-    request = parse_request_body(body)
-    if not isinstance(request.get(key), list):
-        raise UnreadableTrafficError(f"`{key}` is not a list")
-    return request
 
 
 def render_compact_json(value: object) -> bytes:
@@ -134,3 +129,25 @@ def build_tool_call(
 def join_texts(parts: Sequence[Mapping[str, object]], key: str = "text") -> str:
     """Join the texts of content parts."""
     return "".join(text for part in parts if (text := get_text(part, key)) is not None)
+
+
+def read_base64(data: object, media_type: object) -> Attachment:
+    """Return the attachment of base64 data; without a hash if it cannot be decoded."""
+    name = clean_text(media_type) if isinstance(media_type, str) and media_type else None
+    if not isinstance(data, str):
+        return Attachment(media_type=name)
+    text = data.translate(_STANDARD)
+    try:
+        content = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return Attachment(media_type=name)
+    digest = hashlib.sha256(content).hexdigest()
+    return Attachment(media_type=name, sha256=digest, size_bytes=len(content))
+
+
+def read_url(url: object, media_type: object = None) -> Attachment:
+    """Return the attachment of a data URL; of another address only the media type."""
+    found = _DATA_URL.match(url) if isinstance(url, str) else None
+    if found is None:
+        return read_base64(None, media_type)
+    return read_base64(found.string[found.end() :], found.group(1) or media_type)

@@ -6,21 +6,13 @@ Shapes: https://platform.openai.com/docs/api-reference/chat and …/chat-streami
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.trajectory import Attachment, Role, TokenUsage, ToolCall
-from ci_agent_eval.model_traffic.formats.assembler import AnswerAssembler, AnswerReader
-from ci_agent_eval.model_traffic.formats.attachments import read_base64, read_url
-from ci_agent_eval.model_traffic.formats.canonical_key import KeyRules, build_canonical_key
-from ci_agent_eval.model_traffic.formats.chat_calls import (
-    AssembledCall,
-    ChoiceCalls,
-    iterate_fragments,
-    parse_call_entry,
-    parse_function_call,
-)
-from ci_agent_eval.model_traffic.formats.error_answers import build_openai_refusal
+from ci_agent_eval.model_traffic.formats.assembler import AnswerReader
+from ci_agent_eval.model_traffic.formats.canonical_key import KeyRules
 from ci_agent_eval.model_traffic.formats.json_values import (
     Json,
     build_tool_call,
@@ -30,37 +22,18 @@ from ci_agent_eval.model_traffic.formats.json_values import (
     get_text,
     join_texts,
     list_objects,
-    parse_request_with_list,
-    pick_settings,
+    parse_arguments,
+    read_base64,
+    read_url,
 )
-from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
+from ci_agent_eval.model_traffic.formats.message_format import Format
 from ci_agent_eval.model_traffic.messages import (
-    FormatName,
     ModelAnswer,
-    ModelRequest,
-    RequestHead,
     RequestMessage,
     ToolDefinition,
     ToolResult,
 )
 
-_SETTINGS = (
-    "temperature",
-    "top_p",
-    "max_tokens",
-    "max_completion_tokens",
-    "frequency_penalty",
-    "presence_penalty",
-    "logit_bias",
-    "n",
-    "parallel_tool_calls",
-    "reasoning_effort",
-    "seed",
-    "service_tier",
-    "stop",
-    "tool_choice",
-    "verbosity",
-)
 _ROLES: Mapping[str | None, Role] = {
     "assistant": "assistant",
     "developer": "system",
@@ -68,80 +41,16 @@ _ROLES: Mapping[str | None, Role] = {
     "system": "system",
     "tool": "tool",
 }
-_KEY_RULES = KeyRules(
-    dropped=(
-        "metadata",
-        "prompt_cache_key",
-        "prompt_cache_retention",
-        "safety_identifier",
-        "store",
-        "stream",
-        "stream_options",
-        "user",
-    ),
-    ids=(
-        "messages.*.tool_calls.*.id",
-        "messages.*.tool_call_id",
-        "messages.*.audio.id",
-    ),
-    results=("messages", "tool_call_id"),
-    blobs=(
-        # OpenRouter's and LiteLLM's reasoning of other vendors' models
-        "messages.*.reasoning_details.*.data",
-        "messages.*.reasoning_details.*.signature",
-        "messages.*.thinking_blocks.*.signature",
-        "messages.*.tool_calls.*.extra_content.google.thought_signature",
-    ),
-)
 _DEPLOYMENT = re.compile(r"/deployments/([^/]+)/chat/completions$")
+FUNCTION_CALL = "function_call"
+"""The position of the only call of older models, which has no index."""
 
 
-class OpenAIChat:
-    """OpenAI's Chat Completions."""
-
-    name: FormatName = "openai-chat"
-    path = re.compile(r"/chat/completions$")
-    conversation = "messages"
-
-    def parse_head(self, path: str, body: bytes) -> RequestHead:
-        """Parse a request without its messages and tools. Raises UnreadableTrafficError."""
-        return _read_head(path, parse_request_with_list(body, "messages"))
-
-    def parse_request(self, path: str, body: bytes) -> ModelRequest:
-        """Parse a request. Raises UnreadableTrafficError."""
-        request = parse_request_with_list(body, "messages")
-        head = _read_head(path, request)
-        return ModelRequest(
-            format=self.name,
-            model=head.model,
-            settings=head.settings,
-            output_schema=head.output_schema,
-            messages=tuple(_read_message(item) for item in get_objects(request, "messages")),
-            tools=tuple(_read_tools(request)),
-            is_streamed=request.get("stream") is True,
-        )
-
-    def create_assembler(self, status: int, headers: Mapping[str, str]) -> AnswerAssembler:
-        """Create the assembler of an answer."""
-        return AnswerAssembler(status, headers, CHAT_READER)
-
-    def build_refusal(self, message: str) -> HTTPAnswer:
-        """Build the refusal, which OpenAI's client raises as BadRequestError."""
-        return build_openai_refusal(message)
-
-    def build_key(self, path: str, body: bytes) -> str:
-        """Return the canonical JSON of a request for replay. Raises UnreadableTrafficError."""
-        request = parse_request_with_list(body, "messages")
-        return build_canonical_key(self.name, _get_model(path, request), request, _KEY_RULES)
-
-
-def _read_head(path: str, request: Json) -> RequestHead:
-    schema = get_object(request, "response_format", "json_schema").get("schema")
-    return RequestHead(
-        model=_get_model(path, request),
-        settings=pick_settings(request, _SETTINGS),
-        output_schema=to_jsonable(schema),
-    )
+def build_openai_error(
+    message: str, kind: str = "invalid_request_error", code: str = "budget_exceeded"
+) -> Json:
+    """Build the error body of OpenAI's formats."""
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
 def _get_model(path: str, request: Json) -> str | None:
@@ -190,6 +99,21 @@ def _read_attachments(parts: Sequence[Json]) -> Iterable[Attachment]:
                 yield read_base64(sound.get("data"), f"audio/{get_text(sound, 'format')}")
             case "file":
                 yield read_url(get_object(part, "file").get("file_data"))
+
+
+def parse_call_entry(entry: Json) -> tuple[str, object] | None:
+    """Return tool and arguments of an entry of `tool_calls`, a function or a custom tool."""
+    custom = entry.get("custom")
+    if isinstance(custom, dict):
+        name = custom.get("name")
+        return (name, custom.get("input")) if isinstance(name, str) else None
+    return parse_function_call(get_object(entry, "function"))
+
+
+def parse_function_call(function: Json) -> tuple[str, object] | None:
+    """Return tool and arguments of a function's call; None without a name."""
+    name = function.get("name")
+    return (name, parse_arguments(function.get("arguments"))) if isinstance(name, str) else None
 
 
 def _read_calls(message: Json) -> Iterable[ToolCall]:
@@ -273,7 +197,8 @@ class _AssembledChoice:
         self._texts: dict[str, list[str]] = {}
         self._lists: dict[str, list[object]] = {}
         self._transcript: list[str] = []
-        self._calls = ChoiceCalls(AssembledCall)
+        self._calls: list[_AssembledCall] = []
+        self._by_position: dict[object, _AssembledCall] = {}
         self._finish_reason: object = None
 
     def add(self, choice: Json) -> None:
@@ -283,7 +208,7 @@ class _AssembledChoice:
             self._add_value(key, value)
         self._transcript.append(get_text(get_object(delta, "audio"), "transcript") or "")
         for position, fragment in iterate_fragments(choice):
-            self._calls.get_or_add(position, fragment)[0].add_fragment(fragment)
+            self._get_or_add_call(position, fragment).add(fragment)
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
 
     def _add_value(self, key: str, value: object) -> None:
@@ -296,6 +221,18 @@ class _AssembledChoice:
             self._texts.setdefault(key, []).append(value)
         elif isinstance(value, list):
             self._lists.setdefault(key, []).extend(value)
+
+    def _get_or_add_call(self, position: object, fragment: Json) -> _AssembledCall:
+        """Return the call of a fragment.
+
+        Some providers give all calls of a response the same index, with different ids.
+        """
+        call_id = fragment.get("id")
+        call = self._by_position.get(position)
+        if call is None or (call_id and call.id and call.id != call_id):
+            call = self._by_position[position] = _AssembledCall(call_id)
+            self._calls.append(call)
+        return call
 
     def build(self) -> Json:
         """Build the choice as a complete answer has it."""
@@ -312,9 +249,70 @@ class _AssembledChoice:
         return {"message": message, "finish_reason": self._finish_reason}
 
 
+@dataclass(slots=True)
+class _AssembledCall:
+    """One call, assembled from its fragments."""
+
+    id: object
+    _name: str = ""
+    _text: list[str] = field(default_factory=list)
+    _is_custom: bool = False
+    _others: Json = field(default_factory=dict)
+    """Further keys, such as the signature that Gemini wants back."""
+
+    def add(self, fragment: Json) -> None:
+        """Append the next fragment."""
+        self._is_custom = self._is_custom or isinstance(fragment.get("custom"), dict)
+        piece = get_object(fragment, "custom" if self._is_custom else "function")
+        name, text = piece.get("name"), piece.get("input" if self._is_custom else "arguments")
+        self._name += name if isinstance(name, str) else ""
+        self._text.append(text if isinstance(text, str) else "")
+        own = ("index", "id", "type", "function", "custom")
+        self._others |= {k: v for k, v in fragment.items() if v is not None and k not in own}
+
+    def build_entry(self) -> Json:
+        """Build the entry of `tool_calls` as a complete answer has it."""
+        kind, key = ("custom", "input") if self._is_custom else ("function", "arguments")
+        call = {"name": self._name, key: "".join(self._text)}
+        return {"id": self.id, "type": kind, **self._others, kind: call}
+
+
+def iterate_fragments(choice: Json) -> Iterator[tuple[object, Json]]:
+    """Yield the fragments of calls in a choice with their positions."""
+    delta = get_object(choice, "delta")
+    for entry in get_objects(delta, "tool_calls"):
+        yield entry.get("index") if isinstance(entry.get("index"), int) else None, entry
+    if isinstance(delta.get(FUNCTION_CALL), dict):
+        yield FUNCTION_CALL, {"function": delta[FUNCTION_CALL]}
+
+
 CHAT_READER = AnswerReader(
     assemble=_assemble_completion,
     read=_read_completion,
     end_marks=(),
     is_end=lambda _: False,
+)
+
+OPENAI_CHAT = Format(
+    name="openai-chat",
+    path=re.compile(r"/chat/completions$"),
+    get_model=_get_model,
+    settings="temperature top_p max_tokens max_completion_tokens frequency_penalty"
+    " presence_penalty logit_bias n parallel_tool_calls reasoning_effort seed service_tier stop"
+    " tool_choice verbosity",
+    get_schema=lambda request: get_object(request, "response_format", "json_schema").get("schema"),
+    read_messages=lambda request: map(_read_message, get_objects(request, "messages")),
+    read_tools=_read_tools,
+    reader=CHAT_READER,
+    key_rules=KeyRules(
+        dropped="metadata prompt_cache_key prompt_cache_retention safety_identifier store stream"
+        " stream_options user",
+        ids="messages.*.tool_calls.*.id messages.*.tool_call_id messages.*.audio.id",
+        results=("messages", "tool_call_id"),
+        # The first three: OpenRouter's and LiteLLM's reasoning of other vendors' models
+        blobs="messages.*.reasoning_details.*.data messages.*.reasoning_details.*.signature"
+        " messages.*.thinking_blocks.*.signature"
+        " messages.*.tool_calls.*.extra_content.google.thought_signature",
+    ),
+    build_error=build_openai_error,
 )

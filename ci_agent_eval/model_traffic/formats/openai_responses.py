@@ -5,139 +5,66 @@ Shapes: https://platform.openai.com/docs/api-reference/responses and …/respons
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+
+from pydantic import JsonValue
 
 from ci_agent_eval.contract.jsonable import to_jsonable
-from ci_agent_eval.contract.trajectory import TokenUsage
-from ci_agent_eval.model_traffic.formats.assembler import AnswerAssembler, AnswerReader
-from ci_agent_eval.model_traffic.formats.canonical_key import KeyRules, build_canonical_key
-from ci_agent_eval.model_traffic.formats.error_answers import build_openai_refusal
+from ci_agent_eval.contract.trajectory import Attachment, Role, TokenUsage, ToolCall
+from ci_agent_eval.model_traffic.formats.assembler import AnswerReader
+from ci_agent_eval.model_traffic.formats.canonical_key import KeyRules
 from ci_agent_eval.model_traffic.formats.json_values import (
     Json,
+    build_tool_call,
     get_count,
     get_object,
     get_objects,
     get_text,
-    parse_request_body,
-    pick_settings,
+    join_texts,
+    list_objects,
+    parse_arguments,
+    read_base64,
+    read_url,
 )
-from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer, UnreadableTrafficError
-from ci_agent_eval.model_traffic.formats.response_items import (
-    has_refusal,
-    read_call,
-    read_messages,
-    read_text,
-)
+from ci_agent_eval.model_traffic.formats.message_format import Format
+from ci_agent_eval.model_traffic.formats.openai_chat import build_openai_error
 from ci_agent_eval.model_traffic.messages import (
-    FormatName,
     ModelAnswer,
-    ModelRequest,
-    RequestHead,
     RequestMessage,
     ToolDefinition,
+    ToolResult,
 )
 
-_SETTINGS = (
-    "temperature",
-    "top_p",
-    "max_output_tokens",
-    "max_tool_calls",
-    "parallel_tool_calls",
-    "reasoning",
-    "service_tier",
-    "tool_choice",
-    "truncation",
-)
-_KEY_RULES = KeyRules(
-    dropped=(
-        # Codex: ids and times of the session
-        "client_metadata",
-        "input.*.internal_chat_message_metadata_passthrough",
-        "metadata",
-        "prompt_cache_key",
-        "prompt_cache_retention",
-        "safety_identifier",
-        "stream",
-        "stream_options",
-        "user",
-    ),
-    ids=(
-        "previous_response_id",
-        "conversation",
-        "conversation.id",
-        "input.*.call_id",
-        "input.*.id",
-        "input.*.approval_request_id",
-        "input.*.caller.caller_id",
-        "input.*.acknowledged_safety_checks.*.id",
-        "input.*.container_id",
-    ),
-    results=("input", "call_id", "output"),
-    blobs=("input.*.encrypted_content", "input.*.fingerprint"),
-)
 _CLIENT_TOOLS = frozenset(
     {"apply_patch", "computer", "computer_use_preview", "custom", "function", "local_shell"}
 )
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
+_ROLES: Mapping[str | None, Role] = {
+    "assistant": "assistant",
+    "developer": "system",
+    "system": "system",
+}
 
 
-class OpenAIResponses:
-    """OpenAI's Responses."""
+@dataclass(frozen=True, slots=True)
+class _HostedCall:
+    """Where an item of a call that the provider made has its arguments and its result."""
 
-    name: FormatName = "openai-responses"
-    path = re.compile(r"/responses$")
-    conversation = "input"
-
-    def parse_head(self, _path: str, body: bytes) -> RequestHead:
-        """Parse a request without its messages and tools. Raises UnreadableTrafficError."""
-        return _read_head(_parse_request(body))
-
-    def parse_request(self, _path: str, body: bytes) -> ModelRequest:
-        """Parse a request. Raises UnreadableTrafficError."""
-        request = _parse_request(body)
-        conversation = get_object(request, "conversation") or {"id": request.get("conversation")}
-        head = _read_head(request)
-        return ModelRequest(
-            format=self.name,
-            model=head.model,
-            settings=head.settings,
-            output_schema=head.output_schema,
-            messages=tuple(_read_messages(request)),
-            tools=tuple(_read_tools(request)),
-            is_streamed=request.get("stream") is True,
-            previous_response_id=get_text(request, "previous_response_id")
-            or get_text(conversation, "id"),
-        )
-
-    def create_assembler(self, status: int, headers: Mapping[str, str]) -> AnswerAssembler:
-        """Create the assembler of an answer."""
-        return AnswerAssembler(status, headers, RESPONSES_READER)
-
-    def build_refusal(self, message: str) -> HTTPAnswer:
-        """Build the refusal, which OpenAI's client raises as BadRequestError."""
-        return build_openai_refusal(message)
-
-    def build_key(self, _path: str, body: bytes) -> str:
-        """Return the canonical JSON of a request for replay. Raises UnreadableTrafficError."""
-        request = _parse_request(body)
-        return build_canonical_key(self.name, get_text(request, "model"), request, _KEY_RULES)
+    name: str
+    arguments: tuple[str, ...]
+    result: str | None = None
 
 
-def _parse_request(body: bytes) -> Json:
-    request = parse_request_body(body)
-    if not isinstance(request.get("input", ""), str | list):
-        raise UnreadableTrafficError("`input` is neither a text nor a list")
-    return request
-
-
-def _read_head(request: Json) -> RequestHead:
-    return RequestHead(
-        model=get_text(request, "model"),
-        settings=pick_settings(request, _SETTINGS),
-        output_schema=to_jsonable(get_object(request, "text", "format").get("schema")),
-    )
+_HOSTED_CALLS: Mapping[str | None, _HostedCall] = {
+    "code_interpreter_call": _HostedCall("code_interpreter", ("code",), "outputs"),
+    "file_search_call": _HostedCall("file_search", ("queries",), "results"),
+    "image_generation_call": _HostedCall("image_generation", ("revised_prompt", "size")),
+    "web_search_call": _HostedCall("web_search", ("action",)),
+}
 
 
 def _read_messages(request: Json) -> Iterator[RequestMessage]:
@@ -146,7 +73,7 @@ def _read_messages(request: Json) -> Iterator[RequestMessage]:
         yield RequestMessage("system", instructions)
     if prompt is not None:
         yield RequestMessage("user", prompt)
-    yield from read_messages(get_objects(request, "input"))
+    yield from _read_items(get_objects(request, "input"))
 
 
 def _read_tools(request: Json) -> Iterator[ToolDefinition]:
@@ -167,10 +94,162 @@ def _is_client_shell(tool: Json) -> bool:
     return tool.get("type") == "shell" and environment in (None, "local")
 
 
+def parse_named_call(item: Json) -> tuple[str, object] | None:
+    """Return tool and arguments of a function or a custom tool; None for other items."""
+    name = item.get("name")
+    if not isinstance(name, str):
+        return None
+    if item.get("type") == "custom_tool_call":
+        return name, item.get("input")
+    if item.get("type") != "function_call":
+        return None
+    return name, parse_arguments(item.get("arguments"))
+
+
+def parse_shell_call(item: Json) -> tuple[str, object] | None:
+    """Return a call of the provider's shell tools, with the usual names of shell tools."""
+    action = get_object(item, "action")
+    if item.get("type") == "local_shell_call":
+        return "local_shell", {"command": action.get("command")}
+    if item.get("type") == "shell_call":
+        return "shell", {"commands": action.get("commands")}
+    return None
+
+
+def _read_call(item: Json) -> ToolCall | None:
+    """Return the tool call of an item; None for other items."""
+    call = parse_named_call(item) or parse_shell_call(item) or _parse_other_call(item)
+    if call is not None:
+        return build_tool_call(item.get("call_id") or item.get("id"), *call)
+    if item.get("type") == "mcp_call":
+        return _read_mcp_call(item)
+    hosted = _HOSTED_CALLS.get(get_text(item, "type"))
+    return None if hosted is None else _read_hosted_call(item, hosted)
+
+
+def _parse_other_call(item: Json) -> tuple[str, object] | None:
+    """Return a call of another tool that the provider describes and the client runs."""
+    if item.get("type") == "computer_call":
+        return "computer", item.get("action") or {"actions": item.get("actions")}
+    if item.get("type") == "apply_patch_call":
+        return "apply_patch", item.get("operation")
+    return None
+
+
+def _read_mcp_call(item: Json) -> ToolCall:
+    error = item.get("error")
+    return build_tool_call(
+        item.get("id"),
+        item.get("name"),
+        item.get("arguments"),
+        result=None if error else item.get("output"),
+        error=_describe(error) if error else None,
+    )
+
+
+def _read_hosted_call(item: Json, hosted: _HostedCall) -> ToolCall:
+    """Read a call that the provider made; its result is at least its status."""
+    status = get_text(item, "status") or "completed"
+    result = item.get(hosted.result) if hosted.result else None
+    error = status if status in ("failed", "incomplete") else None
+    return build_tool_call(
+        item.get("id"),
+        hosted.name,
+        {key: item[key] for key in hosted.arguments if item.get(key) is not None},
+        result=(result or {"status": status}) if error is None else None,
+        error=error,
+    )
+
+
+def _describe(error: object) -> str:
+    """Return the text of an error, which is a text or an object."""
+    if isinstance(error, str):
+        return error
+    found = get_text(error, "message") if isinstance(error, dict) else None
+    return found or json.dumps(to_jsonable(error))
+
+
+def _read_text(item: Json) -> str:
+    """Return the text of a message, or of its refusal."""
+    parts = get_objects(item, "content")
+    return get_text(item, "content") or join_texts(parts) or join_texts(parts, "refusal")
+
+
+def _has_refusal(items: Sequence[Json]) -> bool:
+    """Return whether a message has a refusal instead of a text."""
+    return any(
+        part.get("type") == "refusal" for item in items for part in get_objects(item, "content")
+    )
+
+
+def _read_items(items: Sequence[Json]) -> Iterator[RequestMessage]:
+    """Yield the messages of a conversation; the items of one answer are one message."""
+    for role, group in groupby(items, key=_get_item_role):
+        if role == "assistant":
+            yield _merge_answer(list(group))
+        else:
+            yield from (_read_message(role, item) for item in group)
+
+
+def _get_item_role(item: Json) -> Role:
+    """Return the role of an item: calls and reasoning are of the assistant, outputs of the tool."""
+    kind = item.get("type")
+    if kind is None or kind == "message":
+        return _ROLES.get(get_text(item, "role"), "user")
+    return "tool" if isinstance(kind, str) and kind.endswith("_call_output") else "assistant"
+
+
+def _merge_answer(items: list[Json]) -> RequestMessage:
+    calls = [call for item in items if (call := _read_call(item)) is not None]
+    texts = [text for item in items if "role" in item and (text := _read_text(item))]
+    return RequestMessage("assistant", "\n\n".join(texts), tuple(calls))
+
+
+def _read_message(role: Role, item: Json) -> RequestMessage:
+    if role != "tool":
+        attachments = tuple(_read_attachments(get_objects(item, "content")))
+        return RequestMessage(role, _read_text(item), attachments=attachments)
+    output = item.get("output")
+    # The result of a computer call is one screenshot.
+    output = [output] if isinstance(output, dict) else output
+    result = ToolResult(
+        call_id=get_text(item, "call_id") or get_text(item, "id"),
+        name=get_text(item, "name"),
+        value=_read_output(output),
+        is_error=item.get("status") in ("failed", "incomplete"),
+    )
+    return RequestMessage(
+        "tool", tool_results=(result,), attachments=tuple(_read_attachments(list_objects(output)))
+    )
+
+
+def _read_output(output: object) -> JsonValue:
+    """Return the text of an output that consists of texts and files; others unchanged."""
+    parts = list_objects(output)
+    if parts and all(str(part.get("type")).startswith(_CONTENT) for part in parts):
+        return join_texts(parts)
+    return to_jsonable(output)
+
+
+_CONTENT = ("input_", "computer_screenshot")
+
+
+def _read_attachments(parts: Sequence[Json]) -> Iterable[Attachment]:
+    for part in parts:
+        match part.get("type"):
+            case "input_image" | "computer_screenshot":
+                yield read_url(part.get("image_url"))
+            case "input_file":
+                yield read_url(part.get("file_data"))
+            case "input_audio":
+                sound = get_object(part, "input_audio")
+                yield read_base64(sound.get("data"), f"audio/{get_text(sound, 'format')}")
+
+
 def _read_response(body: Json) -> ModelAnswer:
     items = get_objects(body, "output")
-    calls = [call for item in items if (call := read_call(item)) is not None]
-    texts = [text for item in items if item.get("type") == "message" and (text := read_text(item))]
+    calls = [call for item in items if (call := _read_call(item)) is not None]
+    texts = [text for item in items if item.get("type") == "message" and (text := _read_text(item))]
     return ModelAnswer(
         id=get_text(body, "id"),
         model=get_text(body, "model"),
@@ -185,7 +264,7 @@ def _read_response(body: Json) -> ModelAnswer:
 def _get_finish_reason(body: Json, items: Sequence[Json]) -> str | None:
     """Return why the response is incomplete, or its status once it has ended without error."""
     status = get_text(body, "status")
-    if status == "completed" and has_refusal(items):
+    if status == "completed" and _has_refusal(items):
         return "refusal"
     if status in ("failed", "in_progress", "queued"):
         return None
@@ -272,4 +351,28 @@ RESPONSES_READER = AnswerReader(
     read=_read_response,
     end_marks=tuple(f'"{end}"'.encode() for end in _ENDS),
     is_end=lambda event: event.get("type") in _ENDS,
+)
+
+OPENAI_RESPONSES = Format(
+    name="openai-responses",
+    path=re.compile(r"/responses$"),
+    conversation="input",
+    get_model=lambda _, request: get_text(request, "model"),
+    settings="temperature top_p max_output_tokens max_tool_calls parallel_tool_calls reasoning"
+    " service_tier tool_choice truncation",
+    get_schema=lambda request: get_object(request, "text", "format").get("schema"),
+    read_messages=_read_messages,
+    read_tools=_read_tools,
+    reader=RESPONSES_READER,
+    key_rules=KeyRules(
+        # Of Codex: ids and times of the session
+        dropped="client_metadata input.*.internal_chat_message_metadata_passthrough metadata"
+        " prompt_cache_key prompt_cache_retention safety_identifier stream stream_options user",
+        ids="previous_response_id conversation conversation.id input.*.call_id input.*.id"
+        " input.*.approval_request_id input.*.caller.caller_id"
+        " input.*.acknowledged_safety_checks.*.id input.*.container_id",
+        results=("input", "call_id", "output"),
+        blobs="input.*.encrypted_content input.*.fingerprint",
+    ),
+    build_error=build_openai_error,
 )

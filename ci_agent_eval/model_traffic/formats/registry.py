@@ -6,22 +6,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from ci_agent_eval.model_traffic.formats.anthropic_messages import AnthropicMessages
-from ci_agent_eval.model_traffic.formats.bedrock_converse import BedrockConverse
-from ci_agent_eval.model_traffic.formats.gemini import Gemini
+from ci_agent_eval.model_traffic.formats.anthropic_messages import ANTHROPIC_MESSAGES
+from ci_agent_eval.model_traffic.formats.bedrock_converse import BEDROCK_CONVERSE
+from ci_agent_eval.model_traffic.formats.gemini import GEMINI
 from ci_agent_eval.model_traffic.formats.json_values import list_objects, parse_object
-from ci_agent_eval.model_traffic.formats.openai_chat import OpenAIChat
-from ci_agent_eval.model_traffic.formats.openai_responses import OpenAIResponses
-from ci_agent_eval.model_traffic.formats.protocol import Format
+from ci_agent_eval.model_traffic.formats.message_format import Format
+from ci_agent_eval.model_traffic.formats.openai_chat import OPENAI_CHAT
+from ci_agent_eval.model_traffic.formats.openai_responses import OPENAI_RESPONSES
 from ci_agent_eval.model_traffic.messages import FormatName
 
-_ALL: tuple[Format, ...] = (
-    OpenAIChat(),
-    OpenAIResponses(),
-    AnthropicMessages(),
-    Gemini(),
-    BedrockConverse(),
-)
+_ALL = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC_MESSAGES, GEMINI, BEDROCK_CONVERSE)
 
 FORMATS: Mapping[FormatName, Format] = MappingProxyType({item.name: item for item in _ALL})
 """The formats by their names."""

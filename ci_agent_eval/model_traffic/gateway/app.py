@@ -14,8 +14,8 @@ import httpx2
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic import attribution
-from ci_agent_eval.model_traffic.formats.error_answers import build_error_answer
-from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
+from ci_agent_eval.model_traffic.formats.json_values import render_compact_json
+from ci_agent_eval.model_traffic.formats.message_format import HTTPAnswer
 from ci_agent_eval.model_traffic.formats.registry import find_format, is_model_request
 from ci_agent_eval.model_traffic.forwarding.answer_sender import AnswerSender, WatchedSend
 from ci_agent_eval.model_traffic.forwarding.client_request import (
@@ -157,7 +157,7 @@ class GatewayApp:
         """Return the exchange of a request, or the refusal of an unknown address."""
         if get_header(request.headers, b"upgrade").lower() == "websocket":
             # Codex falls back to HTTP at this status, and tries others again for seconds.
-            return build_error_answer(
+            return _build_error_answer(
                 426, "The gateway carries no WebSockets. Use the API over HTTP"
             )
         match request.raw_path.split(b"/", 4):
@@ -168,7 +168,7 @@ class GatewayApp:
                 if episode is not None and route is not None:
                     path = b"/" + b"".join(rest)
                     return _Exchange(episode, route, path, request, WatchedSend(send))
-        return build_error_answer(
+        return _build_error_answer(
             404,
             "This address belongs to no running episode: the episode has ended, or the address "
             "is incomplete. Use the base-URL variables that the running test passes",
@@ -181,13 +181,13 @@ class GatewayApp:
         except ClientDisconnected:
             return None
         except BodyTooLarge:
-            return build_error_answer(413, f"The request is larger than {MAX_REQUEST_BYTES} bytes")
+            return _build_error_answer(413, f"The request is larger than {MAX_REQUEST_BYTES} bytes")
         except InputError as error:
-            return build_error_answer(400, str(error))
+            return _build_error_answer(400, str(error))
         except ProviderError as error:
-            return build_error_answer(HTTPStatus.BAD_GATEWAY, _describe_provider_error(error))
+            return _build_error_answer(HTTPStatus.BAD_GATEWAY, _describe_provider_error(error))
         except Exception as error:  # noqa: BLE001 - a traceback would contain the request
-            return build_error_answer(500, f"The gateway failed ({type(error).__name__}): a bug")
+            return _build_error_answer(500, f"The gateway failed ({type(error).__name__}): a bug")
         return None
 
     async def _answer_or_raise(self, exchange: _Exchange) -> None:
@@ -322,6 +322,18 @@ def _build_response(answer: HTTPAnswer) -> ProviderResponse:
             yield chunk
 
     return httpx2.Response(answer.status, headers=dict(answer.headers), content=iterate())
+
+
+def _build_error_answer(status: int, message: str) -> HTTPAnswer:
+    """Build an error that the clients of all formats can show, for a request of any.
+
+    They may send a request again only after a failure of the provider (502).
+    """
+    error = {"type": "invalid_request_error", "message": message, "param": None, "code": "gateway"}
+    body = {"type": "error", "error": error, "message": message}
+    retried = {} if status == HTTPStatus.BAD_GATEWAY else {"x-should-retry": "false"}
+    headers = {"content-type": "application/json", **retried}
+    return HTTPAnswer(status, headers, (render_compact_json(body),))
 
 
 def _decode_request(headers: Headers, body: bytes) -> bytes:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ci_agent_eval.model_traffic import attribution
-from ci_agent_eval.model_traffic.formats.protocol import Format, HTTPAnswer
+from ci_agent_eval.model_traffic.formats.message_format import Format, HTTPAnswer
 from ci_agent_eval.model_traffic.formats.registry import find_format, is_model_request
 from ci_agent_eval.model_traffic.hooks.content_encoding import (
     ContentDecoder,

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from ci_agent_eval.model_traffic.attribution import suspend_recording
-from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
+from ci_agent_eval.model_traffic.formats.message_format import HTTPAnswer
 from ci_agent_eval.model_traffic.hooks.calls import (
     AnswerTee,
     end_on_error,

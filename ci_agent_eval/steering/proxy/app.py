@@ -13,11 +13,9 @@ from typing import Literal
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ci_agent_eval.model_traffic.formats.error_answers import (
-    build_anthropic_error,
-    build_openai_error,
-)
+from ci_agent_eval.model_traffic.formats.anthropic_messages import build_anthropic_error
 from ci_agent_eval.model_traffic.formats.json_values import render_compact_json
+from ci_agent_eval.model_traffic.formats.openai_chat import build_openai_error
 from ci_agent_eval.model_traffic.forwarding import upstream as provider
 from ci_agent_eval.model_traffic.forwarding.answer_sender import AnswerSender, WatchedSend
 from ci_agent_eval.model_traffic.forwarding.client_request import (

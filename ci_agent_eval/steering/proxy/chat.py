@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ci_agent_eval.model_traffic.formats.chat_calls import (
+from ci_agent_eval.model_traffic.formats.json_values import Json, get_object, get_objects, get_text
+from ci_agent_eval.model_traffic.formats.openai_chat import (
+    CHAT_READER,
     FUNCTION_CALL,
     iterate_fragments,
     parse_call_entry,
 )
-from ci_agent_eval.model_traffic.formats.json_values import Json, get_object, get_objects, get_text
-from ci_agent_eval.model_traffic.formats.openai_chat import CHAT_READER
 from ci_agent_eval.model_traffic.formats.sse import get_data, replace_data
 from ci_agent_eval.steering.proxy.api import ClientCall, Part
 

@@ -12,8 +12,11 @@ from ci_agent_eval.model_traffic.formats.json_values import (
     get_text,
     render_compact_json,
 )
-from ci_agent_eval.model_traffic.formats.openai_responses import RESPONSES_READER
-from ci_agent_eval.model_traffic.formats.response_items import parse_named_call, parse_shell_call
+from ci_agent_eval.model_traffic.formats.openai_responses import (
+    RESPONSES_READER,
+    parse_named_call,
+    parse_shell_call,
+)
 from ci_agent_eval.model_traffic.formats.sse import replace_data
 from ci_agent_eval.steering.proxy.api import ClientCall, Part
 

@@ -14,7 +14,7 @@ import openai
 import pytest
 
 from ci_agent_eval.model_traffic import hooks
-from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
+from ci_agent_eval.model_traffic.formats.message_format import HTTPAnswer
 from tests.integration.model_traffic.conftest import run_episode
 from tests.model_server import ModelServer, Step
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.contract.trajectory import ToolCall
-from ci_agent_eval.model_traffic.formats.protocol import UnreadableTrafficError
+from ci_agent_eval.model_traffic.formats.json_values import UnreadableTrafficError
 from ci_agent_eval.model_traffic.formats.registry import FORMATS, find_format, is_model_request
 from ci_agent_eval.model_traffic.messages import ModelAnswer, ToolResult
 from tests.tables import each_row

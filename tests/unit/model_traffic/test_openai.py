@@ -12,7 +12,7 @@ from ci_agent_eval.contract.trajectory import (
     ToolCall,
     normalize_finish_reason,
 )
-from ci_agent_eval.model_traffic.formats.attachments import read_base64
+from ci_agent_eval.model_traffic.formats.json_values import read_base64
 from ci_agent_eval.model_traffic.messages import ToolDefinition
 from tests import llm_wire
 from tests.tables import each_row

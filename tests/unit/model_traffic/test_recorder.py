@@ -6,7 +6,7 @@ import itertools
 import json
 
 from ci_agent_eval.model_traffic import recorder as recorder_module
-from ci_agent_eval.model_traffic.formats.openai_chat import OpenAIChat
+from ci_agent_eval.model_traffic.formats.openai_chat import OPENAI_CHAT
 from ci_agent_eval.model_traffic.recorder import READER_STOPPED, TrafficRecorder
 from tests.tables import each_row
 
@@ -25,7 +25,7 @@ def create_recorder(**options) -> TrafficRecorder:
 
 
 def start(recorder, body=BODY):
-    return recorder.start_call(OpenAIChat(), URL, body)
+    return recorder.start_call(OPENAI_CHAT, URL, body)
 
 
 @each_row(

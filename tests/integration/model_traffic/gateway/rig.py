@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ci_agent_eval.model_traffic.formats.protocol import HTTPAnswer
+from ci_agent_eval.model_traffic.formats.message_format import HTTPAnswer
 from ci_agent_eval.model_traffic.gateway.server import EpisodeAddress
 from ci_agent_eval.model_traffic.recorder import MissingRecordingError, ModelCall, TrafficRecorder
 from tests.model_server import ModelServer
