@@ -207,7 +207,7 @@ def test_a_run_restricted_on_purpose_is_partial(suite, arguments, restriction):
                             GITHUB_EVENT_NAME="push", GITHUB_REPOSITORY="octo/shop",
                             GITHUB_SHA="a" * 40)  # fmt: skip
     assert done.returncode == 2
-    assert f"of a run that was restricted on purpose ({restriction})" in done.stderr
+    assert f"this run covered only part of the suite ({restriction})" in done.stderr
 
 
 def test_only_the_report_of_all_shards_compares(suite):

@@ -25,7 +25,10 @@ NEEDED = {
     "recorded_at": 1,
 }
 """What the contract requires besides texts."""
-NEEDED_OF = {"Fault": {"kind": "garbage", "value": {SECRET: [SECRET]}}}
+NEEDED_OF = {
+    "Fault": {"kind": "garbage", "value": {SECRET: [SECRET]}},
+    "Instructions": {"kind": "agent"},
+}
 """What single models require."""
 
 
