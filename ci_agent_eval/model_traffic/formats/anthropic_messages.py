@@ -164,7 +164,9 @@ def _read_tools(request: Json) -> Iterator[ToolDefinition]:
     for tool in get_objects(request, "tools"):
         kind, schema = get_text(tool, "type") or "custom", to_jsonable(tool.get("input_schema"))
         is_hosted = _HOSTED_TOOL.match(kind) is not None
-        yield ToolDefinition(get_text(tool, "name") or kind, schema, is_hosted=is_hosted)
+        description = get_text(tool, "description") or ""
+        name = get_text(tool, "name") or kind
+        yield ToolDefinition(name, schema, description=description, is_hosted=is_hosted)
 
 
 def _read_answer(body: Json) -> ModelAnswer:
