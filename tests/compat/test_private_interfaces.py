@@ -36,7 +36,6 @@ INTERFACES = {
     "check_functions expected_excs _num_failures": (
         "change `wrap_checks` to find where a check passes"
     ),
-    "_obj": "take the module of the first collected item",
     "_calls fixturenames": (
         "parametrize all calls alike, and deselect the iterations that are too many; ask for the "
         "recorder in pytest_runtest_setup with item._request.getfixturevalue"
