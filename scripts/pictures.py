@@ -7,6 +7,7 @@ but code blocks scroll sideways, on a desktop or on a phone.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ LARGEST = 200_000
 
 PADDING = 24
 
-COMMENTS = ROOT / "tests/golden/comments"
+COMMENTS = ROOT / "tests/golden/comments/markdown.md"
 SHOWN_COMMENTS = {"1-green-cheaper-slower", "10-three-regressions", "14-prompt-changed"}
 """The golden comments that docs/comment.md shows."""
 DESKTOP, PHONE = 860, 358
@@ -64,9 +65,11 @@ def main() -> int:
 def _picture_golden_comments(browser: Browser, folder: Path) -> list[str]:
     """Make the pictures of the shown comments, and return what scrolls sideways in any."""
     problems: list[str] = []
-    for comment in sorted(COMMENTS.glob("*.md")):
-        is_shown = comment.stem in SHOWN_COMMENTS
-        picture = (PICTURES / "comments" if is_shown else folder) / f"{comment.stem}.png"
+    _, *parts = re.split(r"^===== (.+) =====\n", COMMENTS.read_text("utf-8"), flags=re.MULTILINE)
+    for name, text in zip(parts[::2], parts[1::2], strict=True):
+        comment = folder / f"{name}.md"
+        comment.write_text(text, encoding="utf-8")
+        picture = (PICTURES / "comments" if name in SHOWN_COMMENTS else folder) / f"{name}.png"
         problems += picture_comment(browser, comment, picture, DESKTOP)
         problems += picture_comment(browser, comment, folder / f"phone-{picture.name}", PHONE)
     return problems

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -90,17 +91,37 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
     return Packages(folder, monkeypatch)
 
 
+def read_golden_cases(name: str) -> dict[str, str]:
+    """Return the outputs of a golden file of several cases by their headings."""
+    text = (GOLDEN / name).read_bytes().decode()
+    _, *parts = re.split(r"^===== (.+) =====\n", text, flags=re.MULTILINE)
+    return {
+        heading: output.removesuffix("\n")
+        for heading, output in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
 @pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Hold a whole output against a file under tests/golden, byte for byte."""
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str | Mapping[str, str]], None]:
+    """Hold a whole output, or one for each heading, against a file under tests/golden."""
     update = request.config.getoption("--update-golden")
 
-    def hold(name: str, text: str) -> None:
+    def hold(name: str, output: str | Mapping[str, str]) -> None:
         path = GOLDEN / name
         if update:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text.encode())
+            path.write_bytes((output if isinstance(output, str) else join(output)).encode())
         assert path.is_file(), f"no golden file {name}; `make golden` writes it"
-        assert text == path.read_bytes().decode()
+        if isinstance(output, str):
+            assert output == path.read_bytes().decode()
+            return
+        stored = read_golden_cases(name)
+        wrong = [case for case in output if output[case] != stored.get(case)]
+        for case in wrong[:1]:
+            assert output[case] == stored.get(case), f"{name} differs in {', '.join(wrong)}"
+        assert list(stored) == list(output)
+
+    def join(outputs: Mapping[str, str]) -> str:
+        return "".join(f"===== {case} =====\n{text}\n" for case, text in outputs.items())
 
     return hold

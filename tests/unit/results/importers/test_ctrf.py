@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 
 from ci_agent_eval.results.load import load_results
-from tests.unit.results.importers.reading import FILES, describe, read_document
-
-GOLDEN = FILES.parents[1] / "golden/render"
+from tests.conftest import read_golden_cases
+from tests.unit.results.importers.reading import FILES, describe, loaded, read_document
 
 
 def report(*tests, version="1.0.0", **fields):
@@ -69,9 +68,23 @@ def test_what_reports_come_to_is_the_golden_text(golden):
     golden("importers/ctrf-cases.json", f"{text}\n")
 
 
-def test_outcomes_and_conclusion_of_our_own_report_are_the_same():
-    written = json.loads((GOLDEN / "regressed.ctrf.json").read_text())["results"]
-    found = load_results(["regressed.ctrf.json"], [], root=GOLDEN)
+def test_files_of_each_tool_come_to_the_golden_text(golden):
+    names = sorted(path.relative_to(FILES).as_posix() for path in FILES.glob("*/*.json*"))
+    found = {name: [describe(item) for item in read_document(loaded(name))] for name in names}
+    golden(
+        "importers/files.txt",
+        {
+            name: json.dumps(items, indent=1, ensure_ascii=False, default=str)
+            for name, items in found.items()
+        },
+    )
+
+
+def test_outcomes_and_conclusion_of_our_own_report_are_the_same(tmp_path):
+    text = read_golden_cases("render/json.txt")["regressed.ctrf.json"]
+    (tmp_path / "regressed.ctrf.json").write_text(text)
+    written = json.loads(text)["results"]
+    found = load_results(["regressed.ctrf.json"], [], root=tmp_path)
     assert not found.findings
     statuses = {"passed": "passed", "failed": "failed", "error": "failed", "skipped": "skipped"}
     scenarios = [test for test in written["tests"] if {"required", "advisory"} & {*test["tags"]}]
