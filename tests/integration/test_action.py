@@ -175,7 +175,9 @@ def test_a_read_only_token_of_a_fork_fails_nothing(workspace, github):
     workspace.event("pull_request", pull_request=pull("fork/shop"))
     done = workspace.report(episode("refund"), token="ghs_readonly")
     assert done.returncode == 0, done.stdout
-    assert "This pull request comes from a fork" in done.stdout
+    refused = [line for line in done.stdout.splitlines() if "comes from a fork" in line]
+    assert refused
+    assert all(line.startswith("::notice ") for line in refused)
     assert "Agent evals passed" in workspace.summary
     assert github.comments("octo/shop", 7) == []
 
@@ -321,6 +323,7 @@ def test_a_pass_that_could_not_be_published_is_exit_3(workspace, github):
     github.faults.add("unprocessable", on="POST */comments", times=None)
     done = workspace.report(episode("refund"))
     assert done.returncode == 3, done.stdout
+    assert "::warning title=agent-eval::" in done.stdout
     assert github.check_runs("octo/shop")[0].conclusion == "success"
 
 

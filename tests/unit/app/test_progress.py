@@ -7,7 +7,6 @@ import io
 from ci_agent_eval.analysis.failure_causes import FailureCause
 from ci_agent_eval.app.progress import (
     MOST_CAUSES,
-    MOST_RUNNING,
     PLAIN_SECONDS,
     ProgressLine,
     format_first_failure,
@@ -114,9 +113,9 @@ def test_on_a_terminal_the_lines_stay_below_what_the_suite_prints():
 
 def test_on_a_terminal_few_running_episodes_are_shown():
     screen = Screen()
-    many = tuple(running(number) for number in range(MOST_RUNNING + 3))
+    many = tuple(running(number) for number in range(8))
     ProgressLine(screen, screen, live=True, clock=Clock()).show(RunProgress(running=many))
-    assert len(screen.lines) == 1 + MOST_RUNNING + 1 + 1
+    assert len(screen.lines) == 1 + 5 + 1 + 1
     assert screen.lines[-2] == "  and 3 more"
 
 

@@ -153,6 +153,17 @@ def test_content_and_deltas_may_be_lists_of_parts():
     assert CHAT.read_events([chunk(content=parts[:1]), chunk(content=parts[2:])]).text == "Hello"
 
 
+def test_the_parts_of_a_response_that_broke_off_stand_in_order():
+    deltas = [(1, "llo"), (0, "He"), (1, "!")]
+    events = [
+        llm_wire.data({
+            "type": "response.output_text.delta", "output_index": 0, "content_index": at, "delta": text
+        })
+        for at, text in deltas
+    ]  # fmt: skip
+    assert RESPONSES.read_events(events).text == "Hello!"
+
+
 def test_a_sound_has_its_transcript():
     assert CHAT.read(choice(audio={"transcript": "Hello", "data": "…"})).text == "Hello"
     events = [chunk(audio={"transcript": "Hel"}), chunk(audio={"transcript": "lo"})]

@@ -70,6 +70,13 @@ def test_the_same_results_give_the_same_bytes_and_no_time():
     assert not re.search(r"\b20\d\d-\d\d-\d\d|\d\d:\d\d:\d\d", page(*suite()))
 
 
+def test_scenarios_that_need_a_look_stand_first():
+    passing, skipped = episode("a"), episode("b", outcome="skipped", trajectory=None)
+    errored = episode("c", outcome="error", reason="503", trajectory=None)
+    rows = data(page(passing, skipped, errored, failing("d")), "scenario")
+    assert [row["id"] for row in rows] == ["d", "c", "b", "a"]
+
+
 @each_row(
     ("caps", "sentence"),
     [
