@@ -1,4 +1,4 @@
-"""`make docs`: write the actions' inputs, the tables of docs/reference.md, docs/workflows."""
+"""`make docs`: write the inputs of the actions, the tables of docs/reference.md, a workflow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
 import pytest
 
 from ci_agent_eval.app.cli import EXIT_CODES, cli
-from ci_agent_eval.app.setup.workflows import WorkflowPlan, build_workflows
+from ci_agent_eval.app.setup.first_files import build_workflow
 from ci_agent_eval.config.inputs import ACTION_INPUTS, REPORT_MODE, RUN_INPUTS, ActionInput
 from ci_agent_eval.config.options import INPUT_OPTIONS, OPTIONS, Option
 from ci_agent_eval.pytest_plugin import pytest_addoption
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 ACTION = ROOT / "action.yml"
 REPORT_ACTION = ROOT / "report/action.yml"
 PAGE = ROOT / "docs/reference.md"
-WORKFLOWS = ROOT / "docs/workflows"
+WORKFLOW = ROOT / "docs/workflows/baseline.yml"
 
 
 def render_action(text: str) -> str:
@@ -84,19 +84,6 @@ def render_page(page: str, action: str) -> str:
         marked = re.compile(rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         page = marked.sub(lambda found, table=table: f"{found[1]}{table}\n{found[2]}", page)
     return page
-
-
-def build_example_workflows() -> dict[str, str]:
-    """Return the files of docs/workflows by their names, as `agent-eval init` writes them."""
-    forks = build_workflows(WorkflowPlan(forks=True))
-    plans = {
-        "baseline.yml": WorkflowPlan(),
-        "no-docker.yml": WorkflowPlan(docker=False, baseline=False),
-        "shards.yml": WorkflowPlan(shards=4, baseline=False),
-    }
-    single = {name: build_workflows(plan)["agent-eval.yml"] for name, plan in plans.items()}
-    publish = forks["agent-eval-publish.yml"]
-    return {**single, "fork-run.yml": forks["agent-eval.yml"], "fork-publish.yml": publish}
 
 
 def _list_commands() -> Iterable[tuple[str, str]]:
@@ -182,6 +169,5 @@ if __name__ == "__main__":
     report_action = render_report_action(REPORT_ACTION.read_text("utf-8"), action)
     REPORT_ACTION.write_text(report_action, encoding="utf-8")
     PAGE.write_text(render_page(PAGE.read_text("utf-8"), action), encoding="utf-8")
-    for name, text in build_example_workflows().items():
-        (WORKFLOWS / name).write_text(text, encoding="utf-8")
-    sys.stdout.write("action.yml, docs/workflows and the reference are up to date\n")
+    WORKFLOW.write_text(build_workflow(), encoding="utf-8")
+    sys.stdout.write("action.yml, the workflow and the reference are up to date\n")

@@ -25,7 +25,6 @@ OPERATIONS = (
     ("get", "/user"),
     ("get", REPO),
     ("get", f"{REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}"),
-    ("get", f"{REPO}/actions/permissions/workflow"),
     ("get", f"{REPO}/actions/runs/{{run_id}}"),
     ("get", f"{REPO}/actions/runs/{{run_id}}/artifacts"),
     ("get", f"{REPO}/actions/workflows/{{workflow_id}}/runs"),

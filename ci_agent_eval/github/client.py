@@ -45,7 +45,6 @@ from ci_agent_eval.github.api_errors import (
     AmbiguousWriteError,
     GoneError,
     NotAllowedError,
-    NotFoundError,
     Purpose,
     UnfinishedAnswerError,
     build_error,
@@ -297,19 +296,6 @@ class GitHubApi:
             # A branch seldom has two rules of a kind, so the first page is enough.
             rules = self._read(f"/rules/branches/{name}", per_page=100)
             return list_required_checks(found, rules)
-
-    @_retry_unfinished
-    def default_permissions(self) -> str | None:
-        """Return the rights of a job that states none, `read` or `write`.
-
-        None if the token may not read them: it needs those of an administrator.
-        """
-        try:
-            with self._translate_errors("read the default permissions", "administration"):
-                found = self._read("/actions/permissions/workflow")
-                return str(found["default_workflow_permissions"])
-        except (NotAllowedError, NotFoundError):
-            return None
 
     @_retry_unfinished
     def workflow_run(self, run_id: int) -> WorkflowRun:

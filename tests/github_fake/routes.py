@@ -364,13 +364,6 @@ def _list_branch_rules(world: World, call: Call) -> Reply:
     return Reply(200, page, headers)
 
 
-def _show_workflow_permissions(world: World, call: Call) -> Reply:
-    repo = _repository(world, call)
-    if call.token is None or not call.token.is_admin:
-        raise RefusedError(403, NOT_ACCESSIBLE)
-    return Reply(200, views.workflow_permissions(repo))
-
-
 def _list_artifacts(world: World, call: Call) -> Reply:
     repo, run_id = _actions(world, call), int(call.parameters["run_id"])
     found = [one for one in repo.artifacts if one.run_id == run_id]
@@ -387,7 +380,6 @@ HANDLERS: dict[str, Handler] = {
     "GET /user": _user,
     f"GET {_REPO}": _show_repository,
     f"GET {_REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}": _locate_artifact,
-    f"GET {_REPO}/actions/permissions/workflow": _show_workflow_permissions,
     f"GET {_REPO}/actions/runs/{{run_id}}": _show_workflow_run,
     f"GET {_REPO}/actions/runs/{{run_id}}/artifacts": _list_artifacts,
     f"GET {_REPO}/actions/workflows/{{workflow_id}}/runs": _list_workflow_runs,

@@ -29,9 +29,6 @@ class Token:
     can_read_actions: bool = True
     """Whether it has ``actions: read``."""
 
-    is_admin: bool = False
-    """Whether it may read the repository's settings."""
-
 
 @dataclass(slots=True)
 class Comment:
@@ -139,8 +136,6 @@ class Repository:
 
     ruleset_checks: tuple[str, ...] = ()
     """The checks that a ruleset requires."""
-
-    default_permissions: str = "read"
 
 
 class World:

@@ -107,14 +107,6 @@ def branch_rules(repo: Repository) -> list[Json]:
     return found
 
 
-def workflow_permissions(repo: Repository) -> Json:
-    """Return the rights of jobs that state none."""
-    return {
-        "default_workflow_permissions": repo.default_permissions,
-        "can_approve_pull_request_reviews": False,
-    }
-
-
 def comment(repo: Repository, one: Comment, base: str) -> Json:
     """Return an issue comment."""
     kind = "pull" if one.issue in repo.pulls else "issues"

@@ -12,7 +12,7 @@ from typing import get_args
 from click import Context
 from ruamel.yaml import YAML
 
-from ci_agent_eval.app.setup.workflows import WorkflowPlan, build_workflows
+from ci_agent_eval.app.setup.first_files import build_workflow
 from ci_agent_eval.config.settings import Settings, load_settings
 from ci_agent_eval.contract.stops import StopReason
 from tests.model_server import ModelServer, Step
@@ -123,10 +123,7 @@ def test_the_readme_s_test_passes_and_its_comment_is_written(tmp_path):
 
 
 def test_the_readme_s_workflow_is_a_part_of_the_one_that_init_writes():
-    shown, written = (
-        YAML(typ="safe").load(text)
-        for text in (*blocks("yaml"), build_workflows(WorkflowPlan())["agent-eval.yml"])
-    )
+    shown, written = (YAML(typ="safe").load(text) for text in (*blocks("yaml"), build_workflow()))
     assert set(shown["on"]) < set(written["on"])
     job, full = shown["jobs"]["episodes"], written["jobs"]["episodes"]
     assert shown["permissions"].items() < full["permissions"].items()

@@ -13,24 +13,34 @@ OPENAI = {"requirements.txt": "openai-agents>=0.2\n"}
 EXTRA = "[project.optional-dependencies]\ntest = ['x']"
 CHECKS = "[tool.pytest.ini_options]\ntestpaths = ['checks']\n"
 
+UV = """[project]
+name = 'desk'
+dependencies = ['openai-agents', 'bank']
+[dependency-groups]
+tests = ['x']
+[tool.uv.sources]
+bank = {workspace = true}
+"""
+
 CASES = {
-    # what is: (files of the project, words of the command, the folder below the repository)
-    "an empty repository": ({}, [], ""),
-    "files of the author": ({WORKFLOW: "mine"}, [], ""),
-    "an agent of a framework": ({**OPENAI, "desk/main.py": AGENTS}, [], ""),
-    "a project": ({"pyproject.toml": ""}, [], ""),
-    "a project with an extra": ({"pyproject.toml": EXTRA}, [], ""),
-    "a project with a group": ({"pyproject.toml": "[dependency-groups]\ndev = ['x']"}, [], ""),
-    "a folder of a larger repository": ({"services/desk/pyproject.toml": CHECKS}, [], "services/desk"),
-    "no baseline": ({}, ["--no-baseline"], ""),
-    "shards": ({}, ["--shards", "3"], ""),
-    "no Docker": ({}, ["--no-docker"], ""),
-    "no Docker, shards": ({}, ["--no-docker", "--shards", "2"], ""),
-    "forks": (OPENAI, ["--forks"], ""),
-    "forks and shards": ({}, ["--forks", "--shards", "2"], ""),
-    "forks without Docker": ({}, ["--forks", "--no-docker"], ""),
-    "a project file that cannot be read": ({"pyproject.toml": "[project"}, [], ""),
-}  # fmt: skip
+    # what is: (files of the project, the folder below the repository)
+    "an empty repository": ({}, ""),
+    "files of the author": ({WORKFLOW: "mine"}, ""),
+    "another workflow": ({".github/workflows/ci.yml": "- run: agent-eval run"}, ""),
+    "an agent of a framework": ({**OPENAI, "desk/main.py": AGENTS}, ""),
+    "a flat project with pytest's settings": ({"desk.py": "", "pyproject.toml": CHECKS}, ""),
+    "a project": ({"pyproject.toml": ""}, ""),
+    "a project with an extra": ({"pyproject.toml": EXTRA}, ""),
+    "a project with a group": ({"pyproject.toml": "[dependency-groups]\ndev = ['x']"}, ""),
+    "a folder of a larger repository": ({"services/desk/pyproject.toml": CHECKS}, "services/desk"),
+    "a project of uv": ({"uv.lock": "", "pyproject.toml": UV}, ""),
+    "a member of uv's workspace": (
+        {"uv.lock": "", "services/desk/pyproject.toml": UV, "services/desk/src/desk.py": AGENTS},
+        "services/desk",
+    ),
+    "sources of uv without a lock": ({"pyproject.toml": UV, "requirements.txt": "x"}, ""),
+    "a project file that cannot be read": ({"pyproject.toml": "[project"}, ""),
+}
 
 
 def make_repository(root: Path, files: dict[str, str]) -> None:
@@ -47,9 +57,9 @@ def read_files(root: Path) -> dict[str, str]:
 
 def describe(name: str, root: Path, shown: dict[str, str]) -> str:
     """What the command says of a project, the files that it writes, and that it writes them once."""
-    files, words, folder = CASES[name]
+    files, folder = CASES[name]
     make_repository(root, files)
-    done = run_agent_eval("init", *words, cwd=root / folder)
+    done = run_agent_eval("init", cwd=root / folder)
     parts = [f"# {name}: exit {done.returncode}\n\n{done.stdout}{done.stderr}"]
     written = read_files(root)
     assert {kept: written[kept] for kept in files} == files
@@ -58,7 +68,7 @@ def describe(name: str, root: Path, shown: dict[str, str]) -> str:
         parts.append(
             f"## {new}\n\n{written[new]}" if first == name else f"## {new}: as for {first}\n"
         )
-    again = run_agent_eval("init", *words, cwd=root / folder)
+    again = run_agent_eval("init", cwd=root / folder)
     assert (again.returncode, "wrote" in again.stdout) == (done.returncode, False)
     assert read_files(root) == written
     return "\n".join(parts).replace(str(root), "/repository")

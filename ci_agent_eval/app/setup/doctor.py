@@ -6,14 +6,14 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from ci_agent_eval.app.setup.repository import ProjectRepository
-from ci_agent_eval.config.settings import Settings, load_settings
+from ci_agent_eval.config.settings import Settings, has_settings_file, load_settings
 from ci_agent_eval.contract.located_value import LocatedProblem
 from ci_agent_eval.errors import AgentEvalError, PublishError, missing_package_error
+from ci_agent_eval.runner.interpreter import find_suite_python, inspect_interpreter
 
 PATIENCE_S = 20.0
 """Longest wait for rate limits and errors of the server."""
@@ -27,8 +27,6 @@ class GitHubSettings:
     """`owner/name`."""
     required_checks: tuple[str, ...] | None = None
     """The checks that the default branch requires; None: unknown."""
-    default_permissions: str | None = None
-    """The rights of a job that states none, `read` or `write`; None: unknown."""
     error: str | None = None
     """Why they could not be read."""
 
@@ -51,8 +49,7 @@ def read_github_settings(
         with client.open_api(
             connection, sleep=time.sleep, clock=time.time, log=lambda *_: None
         ) as api:
-            checks = tuple(api.required_checks(repository.default_branch))
-            return GitHubSettings(name, checks, api.default_permissions())
+            return GitHubSettings(name, tuple(api.required_checks(repository.default_branch)))
     except PublishError as error:
         return GitHubSettings(name, error=str(error))
 
@@ -110,12 +107,15 @@ def diagnose(
 
     `github` are its settings there; without them only its files are checked.
     """
-    found: list[Diagnosis] = [*_check_installation()]
+    found = [_check_interpreter(environ)]
     try:
         settings = load_settings(root=repository.folder, environ=environ, flags={})
     except AgentEvalError as error:
         return [*found, Diagnosis("problem", str(error), "settings")]
-    found.append(Diagnosis("ok", "the settings are valid"))
+    if has_settings_file(repository.folder):
+        found.append(Diagnosis("ok", "the settings are valid"))
+    else:
+        found.append(Diagnosis("note", "there is no file of settings, so the defaults apply"))
     jobs: list[_Job] = []
     for path in sorted((repository.root / ".github/workflows").glob("*.y*ml")):
         name = path.relative_to(repository.root).as_posix()
@@ -128,22 +128,18 @@ def diagnose(
     if not jobs:
         text = "no workflow runs the suite; write one with `agent-eval init`"
         return [*found, Diagnosis("problem", text, ".github/workflows")]
-    for job in jobs:
-        found += _check_permissions(job, settings, github)
+    found += [_check_permissions(job, settings) for job in jobs]
     return [*found, *_check_required_checks(jobs, settings, repository.default_branch, github)]
 
 
-def _check_installation() -> Iterator[Diagnosis]:
+def _check_interpreter(environ: Mapping[str, str]) -> Diagnosis:
+    python = find_suite_python(environ)
     try:
-        pytest_version = version("pytest")
-    except PackageNotFoundError:
-        yield Diagnosis("problem", "pytest is not installed here; install the extra `pytest`")
-        return
-    if int(pytest_version.split(".")[0]) < 8:
-        text = f"pytest {pytest_version} is too old; install pytest 8 or newer"
-        yield Diagnosis("problem", text)
-    else:
-        yield Diagnosis("ok", f"pytest {pytest_version} is installed")
+        interpreter = inspect_interpreter(python, environ)
+        interpreter.require_suite_support()
+    except AgentEvalError as error:
+        return Diagnosis("problem", str(error))
+    return Diagnosis("ok", f"{python} has pytest {interpreter.packages['pytest']}")
 
 
 def _read_jobs(path: str, text: str) -> Iterator[_Job]:
@@ -197,41 +193,23 @@ def _find_steps(given: Any) -> Iterator[_Step]:
         yield _Step(command["command"], False, {})
 
 
-def _check_permissions(
-    job: _Job, settings: Settings, github: GitHubSettings | None
-) -> Iterator[Diagnosis]:
+def _check_permissions(job: _Job, settings: Settings) -> Diagnosis:
     needed: dict[str, str] = {}
     for step in job.steps:
         needed |= _list_permissions(job, step, settings)
     if job.permissions is None:
-        yield from _check_default_permissions(job, needed, github)
-        return
+        rights = ", ".join(f"{scope}: {right}" for scope, right in needed.items())
+        text = f"job {job.name!r} states no permissions; it needs {rights}"
+        return Diagnosis("note", text, job.workflow)
     lacking = [
-        f"{scope}: {right}"
+        f"`{scope}: {right}`"
         for scope, right in needed.items()
         if job.permissions.get(scope, job.permissions.get("*")) not in {right, "write"}
     ]
-    for right in lacking:
-        text = f"job {job.name!r} lacks the permission `{right}`; add it"
-        yield Diagnosis("problem", text, job.workflow)
-    if not lacking:
-        yield Diagnosis("ok", f"job {job.name!r} has the permissions it needs", job.workflow)
-
-
-def _check_default_permissions(
-    job: _Job, needed: Mapping[str, str], github: GitHubSettings | None
-) -> Iterator[Diagnosis]:
-    """Check a job that states no permissions; the restricted default reads contents only."""
-    default = None if github is None else github.default_permissions
-    if default == "write" or (default == "read" and needed.keys() <= {"contents"}):
-        return
-    rights = ", ".join(f"{scope}: {right}" for scope, right in needed.items())
-    text = f"job {job.name!r} states no permissions, so they are the repository's default"
-    if default is None:
-        yield Diagnosis("note", f"{text}; it needs {rights}", job.workflow)
-    else:
-        text = f"{text}, `{default}`; it needs {rights}; add them"
-        yield Diagnosis("problem", text, job.workflow)
+    if lacking:
+        text = f"job {job.name!r} lacks the permission {' and '.join(lacking)}; add it"
+        return Diagnosis("problem", text, job.workflow)
+    return Diagnosis("ok", f"job {job.name!r} has the permissions it needs", job.workflow)
 
 
 def _list_permissions(job: _Job, step: _Step, settings: Settings) -> dict[str, str]:

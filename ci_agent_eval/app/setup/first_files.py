@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import indent
 
 from ci_agent_eval.app.setup.repository import FoundAgent, ProjectRepository
-from ci_agent_eval.app.setup.workflows import WorkflowPlan, build_workflows
 
 CONFIG_NAME = "agent-eval.toml"
+PACKAGE = "git+https://github.com/org/agent-eval-action@v1"
+WORKFLOW = ".github/workflows/agent-eval.yml"
 
 _CONFIG = """\
 # Settings of agent-eval; all are in its docs/reference.md.
 [gate]
 # The share of a scenario's iterations that must pass.
 min_pass_rate = 1.0
+"""
+
+_PYTEST_INI = """\
+[pytest]
+pythonpath = .
 """
 
 _SCRIPTED_TEST = '''\
@@ -35,41 +42,126 @@ def test_greets_back(episode):
     assert "hello" in episode.turns[-1].content
 '''
 
+_WORKFLOW = """\
+# Compares each pull request with the last runs of the branch it goes to.
+name: agent-eval
+on:
+  pull_request:
+  merge_group:
+  push:
+    branches: [BRANCH] # runs on it are the baseline
 
-def plan_workflow(
-    repository: ProjectRepository, *, baseline: bool, forks: bool, shards: int, docker: bool
-) -> WorkflowPlan:
-    """Return the workflow's plan with the facts of the repository."""
-    framework, prefix = repository.framework, repository.prefix
-    # Pull requests of forks get no secrets.
-    key = None if forks else repository.key
-    return WorkflowPlan(
-        paths=repository.test_folder,
-        install=repository.install_commands,
-        extras=() if framework is None else ("pytest", framework.extra),
-        branch=repository.default_branch,
-        config=f"{prefix}{CONFIG_NAME}" if prefix else None,
-        baseline=baseline,
-        forks=forks,
-        shards=shards,
-        docker=docker,
-        environment=() if key is None else (key,),
-    )
+permissions: {}
+
+concurrency:
+  group: ${{ github.workflow }}-${{ github.ref }}
+  cancel-in-progress: ${{ github.event_name == 'pull_request' }}
+
+jobs:
+  episodes:
+    name: Agent episodes
+    runs-on: ubuntu-latest
+    timeout-minutes: 30
+    permissions:
+      contents: read # to read the suite
+      actions: read # to download the artifacts of earlier runs
+      pull-requests: write # to post the comment
+      checks: write # to create the check run
+    steps:
+      - uses: actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2
+        with:
+          persist-credentials: false
+      - id: run
+        uses: org/agent-eval-action@v1 # zizmor: ignore[unpinned-uses] - pin it by its commit
+        with:
+RUN
+          baseline: artifact
+          publish: "false" # a later step does, with links to the uploaded page
+ENVIRONMENT
+      - id: page
+        uses: actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f # v7.0.0
+        if: always()
+        with:
+          path: agent-eval-report/report.html
+          archive: false # one file as it is, which the browser opens
+          overwrite: true # when the run is run again
+      - if: always() && steps.run.outcome != 'skipped'
+        uses: org/agent-eval-action@v1 # zizmor: ignore[unpinned-uses] - pin it by its commit
+        with:
+          mode: publish
+CONFIG
+          report-url: ${{ steps.page.outputs.artifact-url }}
+      - uses: actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f # v7.0.0
+        if: always()
+        with:
+          name: agent-eval-report
+          path: agent-eval-report/
+          overwrite: true # when the run is run again
+"""
 
 
-def build_first_files(repository: ProjectRepository, plan: WorkflowPlan) -> dict[str, str]:
-    """Return the texts of workflows, configuration and first test by their paths.
+def build_workflow(
+    *,
+    paths: str = "tests/episodes",
+    install: Sequence[str] = ("pip install -r requirements.txt",),
+    branch: str = "main",
+    config: str | None = None,
+    key: str | None = None,
+) -> str:
+    """Return the workflow; without arguments it is docs/workflows/baseline.yml.
 
-    Without workflows if another one uses agent-eval already.
+    `config` is a configuration file outside the repository's root, `key` the name of a secret.
     """
-    workflows = {f".github/workflows/{name}": text for name, text in build_workflows(plan).items()}
-    if repository.own_workflow not in {None, *workflows}:
-        workflows = {}
-    return {
-        **workflows,
-        f"{repository.prefix}{CONFIG_NAME}": _CONFIG,
-        f"{plan.paths}/test_first_episode.py": build_first_test(repository.agent),
+    configured = [] if config is None else [f"config: {config}"]
+    commands = ["install: |", *(f"  {command}" for command in install)] if install else []
+    environment = [] if key is None else ["env:", f"  {key}: ${{{{ secrets.{key} }}}}"]
+    lines = {
+        "RUN": ([*commands, f"paths: {paths}", *configured], 10),
+        "ENVIRONMENT": (environment, 8),
+        "CONFIG": (configured, 10),
     }
+    text = _WORKFLOW.replace("BRANCH", branch)
+    for name, (values, depth) in lines.items():
+        block = "".join(f"{line}\n" for line in values)
+        text = text.replace(f"\n{name}\n", f"\n{indent(block, ' ' * depth)}")
+    return text
+
+
+def build_first_files(repository: ProjectRepository) -> dict[str, str]:
+    """Return the texts of workflow, configuration and first test by their paths.
+
+    Without a workflow if another one uses agent-eval already.
+    """
+    prefix, tests = repository.prefix, repository.test_folder
+    files = {
+        f"{prefix}{CONFIG_NAME}": _CONFIG,
+        f"{tests}/test_first_episode.py": build_first_test(repository.agent),
+    }
+    if repository.own_workflow in {None, WORKFLOW}:
+        files[WORKFLOW] = build_workflow(
+            paths=tests,
+            install=_list_install_commands(repository),
+            branch=repository.default_branch,
+            config=f"{prefix}{CONFIG_NAME}" if prefix else None,
+            key=repository.key,
+        )
+    if repository.is_flat and repository.pytest_file is None:
+        files[f"{prefix}pytest.ini"] = _PYTEST_INI
+    return dict(sorted(files.items()))
+
+
+def _list_install_commands(repository: ProjectRepository) -> Sequence[str]:
+    """Return the commands for the suite environment of the action, which has no extras of ours."""
+    if repository.framework is None:
+        return repository.install_commands
+    pip = "uv pip" if repository.uses_uv else "pip"
+    return (*repository.install_commands, f"{pip} install '{name_package(repository)}'")
+
+
+def name_package(repository: ProjectRepository) -> str:
+    """Return our package as a requirement, with the extras that the project needs."""
+    extra = "" if repository.framework is None else f",{repository.framework.extra}"
+    return f"ci-agent-eval[pytest{extra}] @ {PACKAGE}"
 
 
 def build_first_test(found: FoundAgent | None) -> str:

@@ -139,6 +139,14 @@ MAX_SOURCE_BYTES = 1_000_000
 
 _SKIPPED = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
 _TEST_GROUPS = ("test", "tests", "testing", "dev")
+_PYTEST_FILES = {
+    "pytest.ini": "[pytest]",
+    ".pytest.ini": "[pytest]",
+    "pyproject.toml": "[tool.pytest",
+    "tox.ini": "[pytest]",
+    "setup.cfg": "[tool:pytest]",
+}
+"""Files with pytest's configuration, in pytest's order, and the beginning of their section."""
 _KEYS: Mapping[str, str] = {
     "anthropic": "ANTHROPIC_API_KEY",
     "google-adk": "GOOGLE_API_KEY",
@@ -220,19 +228,70 @@ class ProjectRepository:
     @property
     def install_commands(self) -> tuple[str, ...]:
         """The commands that install the project and what its tests need."""
+        if self.uses_uv:
+            return ("pip install uv", f"uv sync {' '.join(self._list_sync_options())}")
         if (self.folder / "requirements.txt").is_file():
             return (f"pip install -r {self.prefix}requirements.txt",)
         if not (self.folder / "pyproject.toml").is_file():
             return ()
         place = f"./{self.prefix.rstrip('/')}" if self.prefix else "."
+        extra, group = self._find_test_requirements()
+        if extra is not None:
+            return (f"pip install '{place}[{extra}]'",)
+        if group is not None:
+            return (f"pip install {place} --group {self.prefix}pyproject.toml:{group}",)
+        return (f"pip install {place}",)
+
+    @property
+    def uses_uv(self) -> bool:
+        """Whether uv resolves the dependencies, by a lock or by `[tool.uv]`, as pip would not."""
+        return self._has_lock or bool(_get_table(self._pyproject, "tool", "uv"))
+
+    @property
+    def _has_lock(self) -> bool:
+        """Whether the project, or the workspace that it is a member of, has a `uv.lock`."""
+        folders = (self.folder, *self.folder.parents)
+        inside = folders[: folders.index(self.root) + 1]
+        return any((folder / "uv.lock").is_file() for folder in inside)
+
+    def _list_sync_options(self) -> Iterator[str]:
+        """Yield options of `uv sync`, for the environment of the suite and this project alone."""
+        yield "--active --inexact"  # pytest and our plugin's packages stay
+        if self._has_lock:
+            yield "--locked"
+        if self.prefix:
+            yield f"--directory {self.prefix.rstrip('/')}"
+        extra, group = self._find_test_requirements()
+        if extra is not None:
+            yield f"--extra {extra}"
+        elif group is not None:
+            yield f"--group {group}"
+
+    def _find_test_requirements(self) -> tuple[str | None, str | None]:
+        """Return the extra, or else the dependency group, of the project's tests."""
         extras = _get_table(self._pyproject, "project", "optional-dependencies")
         groups = _get_table(self._pyproject, "dependency-groups")
         for name in _TEST_GROUPS:
             if name in extras:
-                return (f"pip install '{place}[{name}]'",)
+                return name, None
             if name in groups:
-                return (f"pip install {place} --group {self.prefix}pyproject.toml:{name}",)
-        return (f"pip install {place}",)
+                return None, name
+        return None, None
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether tests import modules from the project's folder, where plain `pytest` fails."""
+        if self.agent is not None:
+            return not self.agent.file.startswith("src/")
+        return any(self.folder.glob("*.py"))
+
+    @property
+    def pytest_file(self) -> str | None:
+        """The file with pytest's configuration; None: there is none."""
+        for name, section in _PYTEST_FILES.items():
+            if section in _read_text(self.folder / name):
+                return name
+        return None
 
     @property
     def framework(self) -> KnownFramework | None:
