@@ -5,6 +5,7 @@ call with what is no message. binary: with what is no UTF-8.
 malformed: with a result of the wrong shape.
 deaf: stops reading after the first call. forgets: knows no session after the first call.
 moody FILE: starts only when there are two lines in the file, and adds one each time. late: offers its tool only when asked a third time.
+modern: refuses `initialize` and speaks the protocol of 2026 only.
 """
 
 # ruff: noqa: T201 - what these programs print is what they are for
@@ -22,10 +23,18 @@ INFO = {
     "serverInfo": {"name": "rogue", "version": "1"},
 }
 
+COMPLETE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+"""What the protocol of 2026 asks of a result; older ones ignore it."""
+
 
 def answer(request: dict, result: object) -> None:
     message = {"jsonrpc": "2.0", "id": request["id"], "result": result}
     print(json.dumps(message), flush=True)
+
+
+def refuse(request: dict, code: int, message: str) -> None:
+    error = {"code": code, "message": message}
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}), flush=True)
 
 
 def act(mode: str, request: dict) -> None:
@@ -39,11 +48,10 @@ def act(mode: str, request: dict) -> None:
         signal.pause()
     elif mode == "forgets":
         while request:
-            error = {"code": -32600, "message": "Session not found"}
-            print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}), flush=True)
+            refuse(request, -32600, "Session not found")
             request = json.loads(sys.stdin.readline() or "null")
     else:
-        answer(request, {"content": [{"type": "text", "text": "acted"}]})
+        answer(request, {"content": [{"type": "text", "text": "acted"}], **COMPLETE})
 
 
 def serve(mode: str) -> None:
@@ -51,11 +59,17 @@ def serve(mode: str) -> None:
     while line := sys.stdin.readline():
         request = json.loads(line)
         match request["method"]:
+            case "initialize" if mode == "modern":
+                refuse(request, -32022, "Unsupported protocol version")
             case "initialize":
                 answer(request, INFO)
+            case "server/discover":
+                able = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+                answer(request, able | COMPLETE)
             case "tools/list":
                 listed += 1
-                answer(request, {"tools": [] if mode == "late" and listed < 3 else [TOOL]})
+                tools = [] if mode == "late" and listed < 3 else [TOOL]
+                answer(request, {"tools": tools, **COMPLETE})
             case "tools/call":
                 act(mode, request)
             case "ping":

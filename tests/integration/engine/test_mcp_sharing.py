@@ -100,6 +100,7 @@ def test_headers_reach_a_server_and_its_errors_do_not_hold_them() -> None:
         a_bank(wait=Wait.for_log("the bank opens")),
         a_web_bank(wait=Wait.for_log("Uvicorn running")),
         a_rogue("late", wait=Wait.for_tools(["act"])),
+        a_rogue("modern", wait=Wait.for_tools(["act"])),
     ],
 )
 def test_a_wait_is_waited_for(server: MCPServer) -> None:
