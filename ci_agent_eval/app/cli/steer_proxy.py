@@ -19,7 +19,6 @@ from ci_agent_eval.app.cli.settings_options import Decorator, add_steering_optio
 
 if TYPE_CHECKING:
     from ci_agent_eval.steering.policy.settings import SteeringSettings
-    from ci_agent_eval.steering.proxy.answer_reviewer import CallReview
     from ci_agent_eval.steering.proxy.server import ServeOptions
 
 EXIT_CODES = """\b
@@ -95,7 +94,7 @@ def proxy(store: Path | None, config: Path | None, *, enabled: bool | None, **fl
     settings = load_steering_settings(
         root=Path.cwd(), environ=os.environ, enabled=enabled, config=config
     )
-    serving = _build_serve_options(_build_review(settings, store), **flags)
+    serving = _build_serve_options(settings, store, **flags)
     for warning in (server.get_host_warning(serving.host), _find_warning(settings)):
         if warning is not None:
             click.echo(f"agent-eval: {warning}", err=True)
@@ -107,15 +106,29 @@ def proxy(store: Path | None, config: Path | None, *, enabled: bool | None, **fl
     return _report_end(ended_by)
 
 
-def _build_serve_options(review: CallReview, **flags: Any) -> ServeOptions:
+def _build_serve_options(
+    settings: SteeringSettings, store: Path | None, **flags: Any
+) -> ServeOptions:
+    import time
+
     from ci_agent_eval.model_traffic.forwarding.upstream import parse_upstream
+    from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, build_reactor
     from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
     from ci_agent_eval.steering.proxy.server import ServeOptions
+    from ci_agent_eval.steering.pytest_project import build_project_finder
+    from ci_agent_eval.steering.store import SteeringStore
 
-    limits = SizeLimits(flags["max_request_bytes"], flags["max_response_bytes"])
+    memory = SteeringStore(store, settings.ttl)
+    find_project = build_project_finder(Path.cwd())
+    reviewer = AnswerReviewer(
+        lambda: build_reactor(settings, AnswerWarnedCommands(memory), find_project=find_project),
+        time.time,
+        SizeLimits(flags["max_request_bytes"], flags["max_response_bytes"]),
+        flags["session_header"],
+    )
     return ServeOptions(
         parse_upstream(flags["upstream"], "--upstream"),
-        AnswerReviewer(review, limits, flags["session_header"]),
+        reviewer,
         host=flags["host"],
         port=flags["port"],
         connect_s=flags["connect_timeout"],
@@ -129,22 +142,6 @@ def _find_warning(settings: SteeringSettings) -> str | None:
     return (
         "steering is off, so that every answer passes as it is; "
         "switch it on with --enable-pytest-full-suite-steering"
-    )
-
-
-def _build_review(settings: SteeringSettings, store: Path | None) -> CallReview:
-    import time
-
-    from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, build_reactor
-    from ci_agent_eval.steering.proxy.answer_reviewer import CallReview
-    from ci_agent_eval.steering.pytest_project import build_project_finder
-    from ci_agent_eval.steering.store import SteeringStore
-
-    memory = SteeringStore(store, settings.ttl)
-    find_project = build_project_finder(Path.cwd())
-    return CallReview(
-        lambda: build_reactor(settings, AnswerWarnedCommands(memory), find_project=find_project),
-        time.time,
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.model_traffic.formats.json_values import (
@@ -16,13 +16,13 @@ from ci_agent_eval.model_traffic.formats.json_values import (
     parse_object,
     render_compact_json,
 )
+from ci_agent_eval.model_traffic.formats.sse import Splitter, get_data, parse_data
 from ci_agent_eval.model_traffic.forwarding.answer_sender import AnswerSender
 from ci_agent_eval.model_traffic.forwarding.upstream import ProviderError
 from ci_agent_eval.steering.policy.model import Allow, Decision, Steer, ToolCallRequest
 from ci_agent_eval.steering.policy.reactor import FULL_SUITE
-from ci_agent_eval.steering.proxy.api import Api, ClientCall, Joiner
+from ci_agent_eval.steering.proxy.apis import Api, ClientCall, Part, StreamJoiner
 from ci_agent_eval.steering.proxy.session_identity import SESSION_HEADER, identify_session
-from ci_agent_eval.steering.proxy.streamed_answer import StreamedAnswer
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +44,8 @@ _NAME_LENGTH = 64
 _MIB = 1024 * 1024
 _EVENT_STREAM = "text/event-stream"
 
-AskModel = Callable[[bytes], Awaitable[AnswerSender | None]]
-"""Sends another body in place of the client's; returns None, with a log line, if that failed."""
+AskModel = Callable[[bytes], Awaitable[AnswerSender]]
+"""Sends another body in place of the client's. Raises ProviderError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,39 +66,68 @@ class Reviewer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CallReview:
-    """The review of calls, with its clock."""
+class AnswerReviewer:
+    """Reviews the answers to requests, and remembers the responses that were used last."""
 
     build_reviewer: Callable[[], Reviewer]
     """Returns the reviewer of one answer, in which an intent may occur several times."""
     clock: Callable[[], float]
+    limits: SizeLimits = field(default_factory=SizeLimits)
+    session_header: str = SESSION_HEADER
+    _responses: OrderedDict[str, tuple[str, str]] = field(default_factory=OrderedDict)
+    """The sessions of responses by their ids, with the id from which the provider continues.
 
-    def list_messages(self, calls: Iterable[ClientCall], session: str | None) -> dict[str, str]:
+    A stream has the id of the first answer; the provider continues from the last one.
+    """
+
+    def start_exchange(self, api: Api, headers: Mapping[str, str], body: bytes) -> Exchange:
+        """Identify the session of a request, and let the provider continue its last response."""
+        request = parse_object(body)
+        if request is None:
+            return Exchange(self, api, body, None, None, self.clock())
+        previous_id = get_text(request, "previous_response_id") or ""
+        session, last_id = self._responses.get(previous_id, (None, previous_id))
+        session = identify_session(headers, request, self.session_header, session)
+        if last_id != previous_id:
+            request["previous_response_id"] = last_id
+            body = render_compact_json(request)
+        return Exchange(self, api, body, request, session, self.clock())
+
+    def remember(self, response_id: str, session: str, last_id: str) -> None:
+        """Record a response, and forget the oldest one above the limit."""
+        self._responses[response_id] = session, last_id
+        self._responses.move_to_end(response_id)
+        if len(self._responses) > MAX_RESPONSES:
+            self._responses.popitem(last=False)
+
+    def list_messages(self, calls: Sequence[ClientCall], session: str | None) -> dict[str, str]:
         """Return the results of the calls to hold, by their ids."""
         reviewer = self.build_reviewer()
         messages: dict[str, str] = {}
         for call in calls:
-            if call.tool is None:
-                continue
-            request = ToolCallRequest(call.tool, call.arguments)
-            decision = self._decide(reviewer, request, session)
+            decision = self._decide(reviewer, call, session)
             if isinstance(decision, Steer):
-                _log_held(decision, call.tool, session)
                 # Anthropic's API refuses empty texts.
                 is_empty = not decision.message.strip()
                 message = f"Held back: {decision.reason}" if is_empty else decision.message
                 messages[call.id] = message
         return messages
 
-    def _decide(self, reviewer: Reviewer, call: ToolCallRequest, session: str | None) -> Decision:
+    def _decide(self, reviewer: Reviewer, call: ClientCall, session: str | None) -> Decision:
+        if call.tool is None:
+            return Allow("only the client can answer it")
         try:
-            return reviewer.review(call, session, self.clock())
+            request = ToolCallRequest(call.tool, call.arguments)
+            decision = reviewer.review(request, session, self.clock())
         except Exception as error:  # noqa: BLE001 - an error of steering must not stop the agent
             # Only log texts of own errors; others may contain the model's answer.
             is_own = isinstance(error, AgentEvalError)
             description = str(error) if is_own else f"unexpected {type(error).__name__}"
             logger.warning("a call goes through unreviewed: %s", description)
             return Allow("the review failed")
+        if isinstance(decision, Steer):
+            _log_held(decision, call.tool, session)
+        return decision
 
 
 def _log_held(decision: Steer, tool: str, session: str | None) -> None:
@@ -111,231 +140,159 @@ def _log_held(decision: Steer, tool: str, session: str | None) -> None:
     )
 
 
-class KnownResponse(NamedTuple):
-    """The session of a response, and the id from which the provider continues it."""
-
-    session: str
-    last_id: str
-    """A stream has the id of the first answer; the provider continues from the last one."""
-
-
 @dataclass(slots=True)
-class KnownResponses:
-    """Remembers the responses that were used last."""
-
-    _known: OrderedDict[str, KnownResponse] = field(default_factory=OrderedDict)
-
-    def remember(self, response_id: str, session: str, last_id: str) -> None:
-        """Record a response, and forget the oldest one above the limit."""
-        self._known.pop(response_id, None)
-        self._known[response_id] = KnownResponse(session, last_id)
-        if len(self._known) > MAX_RESPONSES:
-            self._known.popitem(last=False)
-
-    def find(self, response_id: object) -> KnownResponse | None:
-        """Return a response and mark it as used; None if it is not known."""
-        if not isinstance(response_id, str) or response_id not in self._known:
-            return None
-        self._known.move_to_end(response_id)
-        return self._known[response_id]
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedRequest:
-    """A request for the provider."""
-
-    body: bytes
-    json: Json | None
-    """None: the request is no JSON object, so that its answer is not reviewed."""
-    session: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerReviewer:
-    """Reviews the answers to requests."""
-
-    review: CallReview
-    limits: SizeLimits = field(default_factory=SizeLimits)
-    session_header: str = SESSION_HEADER
-    known: KnownResponses = field(default_factory=KnownResponses)
-
-    def prepare_request(self, headers: Mapping[str, str], body: bytes) -> PreparedRequest:
-        """Identify the session of a request, and let the provider continue its last response."""
-        request = parse_object(body)
-        if request is None:
-            return PreparedRequest(body, None, None)
-        session = identify_session(
-            headers, request, header=self.session_header, find_session=self._find_session
-        )
-        previous_id = request.get("previous_response_id")
-        previous = self.known.find(previous_id)
-        if previous is not None and previous.last_id != previous_id:
-            request["previous_response_id"] = previous.last_id
-            body = render_compact_json(request)
-        return PreparedRequest(body, request, session)
-
-    def _find_session(self, response_id: str) -> str | None:
-        response = self.known.find(response_id)
-        return None if response is None else response.session
-
-    async def send_answer(
-        self, api: Api, out: AnswerSender, prepared: PreparedRequest, ask: AskModel
-    ) -> None:
-        """Send an answer to the client, and in place of one with held calls only the next one."""
-        request = prepared.json
-        if request is None or not out.is_readable:
-            _log_unreviewed(
-                "its request is not a JSON object"
-                if request is None
-                else "its content coding is unknown here"
-            )
-            await out.pass_through()
-            return
-        exchange = _Exchange(self, api, request, prepared.session, ask, self.review.clock())
-        if out.content_type == _EVENT_STREAM:
-            await exchange.send_stream(out)
-        elif out.content_type.endswith("json"):
-            await exchange.send_whole(out)
-        else:
-            await out.pass_through()
-
-
-@dataclass(slots=True)
-class _Exchange:
+class Exchange:
     """One request of a client, and the answers of the model behind the client's answer."""
 
     reviewer: AnswerReviewer
     api: Api
-    request: Json
-    """The request that the provider got last."""
+    body: bytes
+    """The request's body for the provider."""
+    request: Json | None
+    """The request that the provider got last; None if it is no JSON object."""
     session: str | None
-    ask: AskModel
     start: float
     held_answers: int = 0
     first_id: str | None = None
     """The id of the response that the client gets, if it is streamed."""
 
-    async def send_stream(self, out: AnswerSender) -> None:
-        """Send a stream, continued by the streams of later answers."""
-        joiner = self.api.create_joiner()
-        source: AnswerSender | None = out
-        await out.start_stream()
-        while source is not None:
-            source = await self._send_events(out, source, joiner)
-            joiner.start_answer()
-        await out.end_stream()
-
-    async def _send_events(
-        self, out: AnswerSender, source: AnswerSender, joiner: Joiner
-    ) -> AnswerSender | None:
-        """Send a stream up to its end or held calls; return the stream that continues it."""
-        answer = StreamedAnswer(self.api, joiner, self._note_response)
-        limit = self.reviewer.limits.response
-        async for chunk in _append_end(source.iterate_body()):
-            await out.send_part(answer.finish() if chunk is None else answer.feed(chunk))
-            if answer.size > limit:
-                _log_unreviewed(f"it is larger than {limit} bytes")
-                await out.send_part(answer.release_all())
-            if answer.is_waiting:
-                following = await self._continue_stream(answer)
-                if following is not None:
-                    return following
-                await out.send_part(answer.release())
-        return None
-
-    async def _continue_stream(self, answer: StreamedAnswer) -> AnswerSender | None:
-        """Return the stream after an answer with held calls; None if its calls go through."""
-        try:
-            body = answer.assemble()
-        except Exception as error:  # noqa: BLE001 - an error of steering must not lose an answer
-            _log_unreviewed(f"unexpected {type(error).__name__}")
-            return None
-        return await self._ask_if_held(body, is_streamed=True)
-
-    async def send_whole(self, out: AnswerSender) -> None:
-        """Send a complete answer, with the beginning of those before it."""
-        body = await self._read_answer(out)
-        if body is None:
-            await out.pass_through()
+    async def send_answer(self, out: AnswerSender, ask: AskModel) -> None:
+        """Send an answer to the client, and in place of one with held calls only the next one."""
+        if self.request is None:
+            _log_unreviewed("its request is not a JSON object")
+        elif not out.is_readable:
+            _log_unreviewed("its content coding is unknown here")
+        elif out.content_type == _EVENT_STREAM:
+            await self._send_stream(out, ask)
             return
-        source, joined = out, body
-        while (following := await self._ask_if_held(body, is_streamed=False)) is not None:
-            next_body = await self._read_next(following)
-            if next_body is None:
-                break
-            source, body, joined = following, next_body, self.api.join_answers(joined, next_body)
-        self._note_response({"response": body})
-        if source is out:
-            await out.pass_through()
-        else:
-            await source.send_body(render_compact_json(joined))
+        elif out.content_type.endswith("json"):
+            out = await self._find_last_answer(out, ask)
+        await out.pass_through()
 
-    async def _read_next(self, source: AnswerSender) -> Json | None:
-        """Return the body of a later answer; None, with a log line, if it is incomplete."""
+    async def _find_last_answer(self, out: AnswerSender, ask: AskModel) -> AnswerSender:
+        """Return the first complete answer without a held call."""
+        body = await self._read_answer(out)
+        while body is not None:
+            following = await self._ask_if_held(body, ask, is_streamed=False)
+            next_body = None if following is None else await self._read_next(following)
+            if following is None or next_body is None:
+                break
+            out, body = following, next_body
+        self._note_response({"response": body})
+        return out
+
+    async def _read_next(self, out: AnswerSender) -> Json | None:
         try:
-            body = await self._read_answer(source)
-        except ProviderError as error:
-            logger.warning("a held call goes through: unexpected %s", type(error).__name__)
-            return None
+            body = await self._read_answer(out)
+        except ProviderError:
+            body = None
         if body is None:
             logger.warning("a held call goes through: the model's next answer cannot be read")
         return body
 
-    async def _read_answer(self, source: AnswerSender) -> Json | None:
+    async def _read_answer(self, out: AnswerSender) -> Json | None:
         """Return the body of an answer; None if it is too large or no JSON object."""
         limit = self.reviewer.limits.response
-        body = await source.read_body(limit)
+        body = await out.read_body(limit)
         if body is None:
             _log_unreviewed(f"it is larger than {limit} bytes")
         return None if body is None else parse_object(body)
 
-    async def _ask_if_held(self, body: Json, *, is_streamed: bool) -> AnswerSender | None:
+    async def _send_stream(self, out: AnswerSender, ask: AskModel) -> None:
+        """Send a stream, continued by the streams of later answers."""
+        joiner = StreamJoiner()
+        source: AnswerSender | None = out
+        await out.start_stream()
+        while source is not None:
+            answer = StreamedAnswer(self.api, joiner)
+            async for chunk in source.iterate_body():
+                await self._send_events(out, answer, answer.split(chunk))
+            await self._send_events(out, answer, answer.split_rest())
+            source = await self._continue_stream(answer, ask)
+            if source is None:
+                await out.send_part(answer.release())
+            joiner.start_answer()
+        await out.end_stream()
+
+    async def _send_events(
+        self, out: AnswerSender, answer: StreamedAnswer, events: Sequence[bytes]
+    ) -> None:
+        for raw in events:
+            data = parse_data(raw)
+            # A client may continue the response as soon as it knows its id.
+            self._note_response(data or {})
+            await out.send_part(answer.feed(raw, data))
+        if answer.size > self.reviewer.limits.response:
+            _log_unreviewed(f"it is larger than {self.reviewer.limits.response} bytes")
+            await out.send_part(answer.release())
+
+    async def _continue_stream(self, answer: StreamedAnswer, ask: AskModel) -> AnswerSender | None:
+        """Return the stream after an answer with held calls; None if its calls go through."""
+        if not answer.has_calls:
+            return None
+        try:
+            body = self.api.reader.assemble(answer.events)
+        except Exception as error:  # noqa: BLE001 - an error of steering must not lose an answer
+            _log_unreviewed(f"unexpected {type(error).__name__}")
+            return None
+        return await self._ask_if_held(body, ask, is_streamed=True)
+
+    async def _ask_if_held(
+        self, body: Json, ask: AskModel, *, is_streamed: bool
+    ) -> AnswerSender | None:
         """Return the model's next answer; None if this one goes to the client."""
         request = self._review(body)
-        following = None if request is None else await self.ask(render_compact_json(request))
-        if request is None or following is None:
+        if request is None:
             return None
-        if is_streamed != (following.content_type == _EVENT_STREAM):
-            logger.warning("a held call goes through: the model's next answer has another form")
-            return None
-        self.request = request
-        _log_usage(self.api, body)
-        return following
+        try:
+            following = await ask(render_compact_json(request))
+        except ProviderError as error:
+            problem = f"the model could not be asked again ({type(error).__name__})"
+        else:
+            problem = f"asked again, the model's provider answered with status {following.status}"
+            if following.is_success and following.is_readable:
+                problem = "the model's next answer has another form"
+                if is_streamed == (following.content_type == _EVENT_STREAM):
+                    self.request = request
+                    _log_usage(self.api, body)
+                    return following
+        logger.warning("a held call goes through: %s", problem)
+        return None
 
     def _review(self, body: Json) -> Json | None:
         """Return the request for the next answer; None if this one has no held call."""
-        if self.held_answers == MAX_HELD_ANSWERS:
+        if self.held_answers == MAX_HELD_ANSWERS or self.request is None:
             return None
         try:
             calls = self.api.list_calls(body)
-            messages = self.reviewer.review.list_messages(calls, self.session) if calls else {}
+            messages = self.reviewer.list_messages(calls, self.session)
             if not messages:
                 return None
-            obstacle = self._find_obstacle(calls, body)
+            obstacle = self._find_obstacle(calls) or self.api.find_obstacle(self.request, body)
             if obstacle is None:
-                return self._build_request(body, {c.id: messages.get(c.id, NOT_RUN) for c in calls})
+                results = {call.id: messages.get(call.id, NOT_RUN) for call in calls}
+                return self._build_request(self.api.extend_request(self.request, body, results))
         except Exception as error:  # noqa: BLE001 - an error of steering must not lose an answer
             obstacle = f"unexpected {type(error).__name__}"
         logger.warning("a held call goes through: %s", obstacle)
         return None
 
-    def _find_obstacle(self, calls: Sequence[ClientCall], body: Json) -> str | None:
+    def _find_obstacle(self, calls: Sequence[ClientCall]) -> str | None:
         """Return why the calls of an answer have to go through; None if they can be held."""
         if self.session is None:
             return "nothing in the request identifies its session"
-        if self.reviewer.review.clock() - self.start > MAX_SECONDS:
+        if self.reviewer.clock() - self.start > MAX_SECONDS:
             return f"the request has taken more than {MAX_SECONDS:.0f} seconds"
         ids = {call.id for call in calls if call.id and call.tool is not None}
-        if len(ids) < len(calls):
-            return "the answer has a call that only the client can answer"
-        return self.api.find_obstacle(self.request, body)
+        return (
+            None if len(ids) == len(calls) else "it is beside one that only the client can answer"
+        )
 
-    def _build_request(self, body: Json, results: Mapping[str, str]) -> Json:
+    def _build_request(self, request: Json) -> Json:
+        """Return a request that lets the model make no calls after too many held answers."""
         self.held_answers += 1
-        request = self.api.extend_request(self.request, body, results)
-        if self.held_answers == MAX_HELD_ANSWERS:
-            request["tool_choice"] = self.api.no_calls
-        return request
+        is_last = self.held_answers == MAX_HELD_ANSWERS
+        return {**request, "tool_choice": self.api.no_calls} if is_last else request
 
     def _note_response(self, data: Json) -> None:
         """Remember the response that an event or an answer has, before the client knows its id."""
@@ -343,14 +300,68 @@ class _Exchange:
         if response_id and self.session is not None:
             self.first_id = self.first_id or response_id
             for name in (self.first_id, response_id):
-                self.reviewer.known.remember(name, self.session, response_id)
+                self.reviewer.remember(name, self.session, response_id)
 
 
-async def _append_end(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes | None]:
-    """Yield the chunks of a body, and None at its end."""
-    async for chunk in chunks:
-        yield chunk
-    yield None
+@dataclass(slots=True)
+class StreamedAnswer:
+    """Passes on the events of an answer, and holds them from its first call."""
+
+    api: Api
+    joiner: StreamJoiner
+    events: list[Json] = field(default_factory=list)
+    size: int = 0
+    """The number of bytes kept for the review."""
+    has_calls: bool = False
+    """Whether calls wait for the review."""
+    _splitter: Splitter = field(default_factory=Splitter)
+    _held: list[bytes] = field(default_factory=list)
+    _holds: bool = False
+    _is_released: bool = False
+
+    def split(self, chunk: bytes) -> list[bytes]:
+        """Return the events that the next bytes complete."""
+        self.size += 0 if self._is_released else len(chunk)
+        return self._splitter.feed(chunk)
+
+    def split_rest(self) -> list[bytes]:
+        """Return the incomplete event at the end."""
+        last = self._splitter.take_rest()
+        return [last] if last else []
+
+    def feed(self, raw: bytes, data: Json | None) -> bytes:
+        """Process an event; return the bytes to send now."""
+        if self._is_released:
+            return self.joiner.render(raw, data)
+        if data is not None:
+            self.events.append(data)
+        self._hold_or_pass(None if data is None else self.api.find_part(data))
+        if self._holds and not _is_keep_alive(raw, data):
+            self._held.append(raw)
+            return b""
+        held = b"" if self._holds else self._take_held()
+        return held + self.joiner.render(raw, data)
+
+    def release(self) -> bytes:
+        """Return the held events; all later ones pass."""
+        self._is_released, self.has_calls, self.size = True, False, 0
+        self.events.clear()
+        return self._take_held()
+
+    def _hold_or_pass(self, part: Part | None) -> None:
+        """Decide whether events are held from this one on."""
+        if part is not None and not self.has_calls:
+            self.has_calls = part == "call"
+            self._holds = part != "text"
+
+    def _take_held(self) -> bytes:
+        held, self._held = self._held, []
+        return b"".join(self.joiner.render(raw, parse_data(raw)) for raw in held)
+
+
+def _is_keep_alive(raw: bytes, data: Json | None) -> bool:
+    """Return whether an event only keeps the connection open, so that it passes others."""
+    return not get_data(raw).strip() if data is None else data.get("type") == "ping"
 
 
 def _log_usage(api: Api, body: Json) -> None:

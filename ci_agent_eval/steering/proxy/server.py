@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-import signal
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import TextIO
 
 import uvicorn
-from uvicorn.server import HANDLED_SIGNALS
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.forwarding.listener import (
@@ -95,51 +91,29 @@ class ProxyServer(uvicorn.Server):
     """A server that stores the signal that stopped it in `ended_by` and does not re-raise it."""
 
     ended_by: int | None = None
-    ready: Callable[[], None] = staticmethod(lambda: None)
-    """Called when the server is ready and handles signals."""
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the server and call `ready`."""
-        await super().startup(sockets)
-        self.ready()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Handle stop signals in the main thread while serving."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        old_handlers = {
-            number: signal.signal(number, self.handle_exit) for number in HANDLED_SIGNALS
-        }
-        try:
-            yield
-        finally:
-            for number, handler in old_handlers.items():
-                signal.signal(number, handler)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Store the first signal and stop."""
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's
+        """Store the first signal and stop; a second one does not wait for open answers."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
         self.ended_by = self.ended_by or sig
-        super().handle_exit(sig, frame)
 
 
 def serve_proxy(options: ServeOptions, *, ready: Callable[[str], None]) -> int | None:
     """Serve until a signal and return it; call `ready` with the URL. Raises InputError."""
     with bind_proxy_socket(options.host, options.port) as listener:
         silence_libraries()
-        if get_url(listener) == options.upstream.origin:
+        url = get_url(listener)
+        if url == options.upstream.origin:
             raise InputError("--upstream is the proxy's own address. Name the provider's")
-        return asyncio.run(_run_server(options, listener, lambda: ready(get_url(listener))))
+        ready(url)
+        return asyncio.run(_run_server(options, listener))
 
 
-async def _run_server(
-    options: ServeOptions, listener: socket.socket, ready: Callable[[], None]
-) -> int | None:
+async def _run_server(options: ServeOptions, listener: socket.socket) -> int | None:
     client = open_client(connect_s=options.connect_s, read_timeout_s=options.read_timeout_s)
     async with client:
         app = SteeringProxy(options.upstream, client, options.answer_reviewer)
         server = ProxyServer(build_server_config(app))
-        server.ready = ready
         await server.serve([listener])
     return server.ended_by

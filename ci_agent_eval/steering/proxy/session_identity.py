@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from ci_agent_eval.model_traffic.formats.json_values import (
     Json,
@@ -30,23 +30,21 @@ _INSTRUCTION_ROLES = ("system", "developer")
 def identify_session(
     headers: Mapping[str, str],
     body: Json,
-    *,
     header: str,
-    find_session: Callable[[str], str | None],
+    previous_session: str | None = None,
 ) -> str | None:
     """Return the session of a request; None if unknown.
 
-    `find_session` returns the session of an earlier response by its id. The order: the header;
-    the previous response; the provider's conversation; the session in `metadata.user_id`; the
-    beginning of the conversation.
+    The order: the header; the previous response, with its session if that is known; the
+    provider's conversation; the session in `metadata.user_id`; the beginning of the conversation.
     """
     header_value = headers.get(header.lower(), "").strip()
     if header_value:
         return _hash_parts("header", header_value)
-    previous_id = body.get("previous_response_id")
-    if isinstance(previous_id, str) and previous_id:
-        return find_session(previous_id) or _hash_parts("response", previous_id)
-    session_name = _get_conversation_id(body) or _get_named_session(body)
+    previous_id = get_text(body, "previous_response_id")
+    if previous_session or previous_id:
+        return previous_session or _hash_parts("response", str(previous_id))
+    session_name = _get_named_session(body)
     if session_name:
         return _hash_parts("named", session_name)
     opening = list(_iterate_opening(body))
@@ -57,15 +55,14 @@ def _hash_parts(*parts: str) -> str:
     return hashlib.sha256(render_compact_json(parts)).hexdigest()[:32]
 
 
-def _get_conversation_id(body: Json) -> str | None:
-    return get_text(body, "conversation") or get_text(get_object(body, "conversation"), "id")
-
-
 def _get_named_session(body: Json) -> str | None:
+    conversation = get_text(body, "conversation") or get_text(
+        get_object(body, "conversation"), "id"
+    )
     user = _get_user_id(body)
-    session_id = get_text(parse_object(user) or {}, "session_id")
     suffix = _SESSION_SUFFIX.search(user)
-    return session_id or (suffix[1] if suffix else None)
+    session_id = get_text(parse_object(user) or {}, "session_id")
+    return conversation or session_id or (suffix[1] if suffix else None)
 
 
 def _get_user_id(body: Json) -> str:

@@ -16,7 +16,7 @@ from ci_agent_eval.model_traffic.forwarding.listener import (
 from ci_agent_eval.model_traffic.forwarding.upstream import open_client, parse_upstream
 from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, build_reactor
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, SteeringSettings
-from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, CallReview, SizeLimits
+from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
 from ci_agent_eval.steering.proxy.app import SteeringProxy
 from ci_agent_eval.steering.proxy.server import ProxyServer
 from ci_agent_eval.steering.store import SteeringStore
@@ -122,9 +122,9 @@ class Rig:
         def build_reviewer():
             return reviewer or build_reactor(settings, AnswerWarnedCommands(memory))
 
-        self._review = CallReview(build_reviewer, lambda: 0.0)
-        self._session_header = session_header
-        self._limits = limits or SizeLimits()
+        self._answer_reviewer = AnswerReviewer(
+            build_reviewer, lambda: 0.0, limits or SizeLimits(), session_header
+        )
         self._silence_s = read_timeout_s
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
@@ -145,8 +145,7 @@ class Rig:
     async def _run(self):
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         async with open_client(connect_s=120, read_timeout_s=self._silence_s) as client:
-            answering = AnswerReviewer(self._review, self._limits, self._session_header)
-            proxy = SteeringProxy(self.upstream, client, answering)
+            proxy = SteeringProxy(self.upstream, client, self._answer_reviewer)
             servers = [
                 _Server(build_server_config(app), self._stop) for app in (self._provide, proxy)
             ]

@@ -120,7 +120,7 @@ def test_a_stream_without_a_steered_call_passes_byte_for_byte(api):
         b"data: not json\n\n",
         b"\n\n",
     ]
-    parts = [*odd, *STREAM[api](LS, text="Grüße"), *odd, b"data: cut"]
+    parts = [*odd, *STREAM[api](LS, text="Grüße"), *odd[1:3], b"data: cut"]
     with Rig(events(parts)) as rig:
         got = post(rig, PATHS[api])
     assert got.content == b"".join(parts)
@@ -208,7 +208,9 @@ def test_a_compressed_answer_is_reviewed_all_the_same(api, coding):
         for at in range(2):
             got = post(rig, PATHS[api], headers={"x-session-id": str(at)})
             assert "pytest" in got.text
-            assert not {"content-encoding", "etag", "content-md5"} & got.headers.keys()
+            is_stream = got.headers["content-type"] == EVENTS
+            dropped = {"content-encoding", "etag", "content-md5"} & got.headers.keys()
+            assert bool(dropped) is not is_stream
             assert MESSAGE.encode()[:20] in rig.asked[2 * at + 1].body
         path = rig.url + PATHS[api]
         with httpx2.stream("POST", path, json=ASK, trust_env=False) as got:

@@ -17,8 +17,8 @@ import httpx2
 from ci_agent_eval.model_traffic.formats.sse import parse_data
 from ci_agent_eval.model_traffic.forwarding.upstream import Upstream
 from ci_agent_eval.steering.policy.model import Allow, Steer
-from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, CallReview, SizeLimits
-from ci_agent_eval.steering.proxy.app import APIS as READERS
+from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer
+from ci_agent_eval.steering.proxy.apis import APIS as READERS
 from ci_agent_eval.steering.proxy.app import SteeringProxy
 from tests import llm_wire as wire
 from tests.model_server import streams
@@ -249,7 +249,7 @@ class Rig:
         self.api, self.is_streamed = api, is_streamed
         self.provider = Provider(api, deque(answers))
         self.reviewer = reviewer or Once()
-        self._answers = AnswerReviewer(CallReview(self.reviewer.start_answer, clock), SizeLimits())
+        self._answers = AnswerReviewer(self.reviewer.start_answer, clock)
 
     def send(self, history, **more):
         """Return the answer to one request as its client reads it."""

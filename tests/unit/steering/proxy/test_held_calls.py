@@ -79,7 +79,8 @@ def test_other_calls_of_the_answer_are_not_run(api, is_streamed):
     """The APIs require the results of all calls of an answer together."""
     script = [Said((LS, FULL, READ), "Now."), Said((LS, READ))]
     rig = Rig(api, *script, is_streamed=is_streamed)
-    assert read(api, rig.send([USER])) == ("Now.", [LS, READ], CALLED[api])
+    text = "Now." if is_streamed else ""
+    assert read(api, rig.send([USER])) == (text, [LS, READ], CALLED[api])
     request = rig.provider.requests[1]
     assert list_calls(api, request) == ["call_1_0", "call_1_1", "call_1_2"]
     told = json.dumps(request)
@@ -140,7 +141,8 @@ def test_after_a_failed_second_request_the_call_goes_through(api, is_streamed, f
 def test_after_a_later_failure_the_second_answers_call_goes_through(api, is_streamed):
     script = [Said((FULL,), "One."), Said(("pytest -x",), "Two."), Failed()]
     rig = Rig(api, *script, is_streamed=is_streamed)
-    assert read(api, rig.send([USER])) == ("One.\n\nTwo.", ["pytest -x"], CALLED[api])
+    text = "One.\n\nTwo." if is_streamed else "Two."
+    assert read(api, rig.send([USER])) == (text, ["pytest -x"], CALLED[api])
 
 
 @every_api

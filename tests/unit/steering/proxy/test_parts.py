@@ -12,11 +12,12 @@ from ci_agent_eval.model_traffic.forwarding.upstream import parse_upstream
 from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, build_reactor
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 from ci_agent_eval.steering.proxy import answer_reviewer
-from ci_agent_eval.steering.proxy.answer_reviewer import CallReview
-from ci_agent_eval.steering.proxy.api import ClientCall
+from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer
+from ci_agent_eval.steering.proxy.apis import ClientCall
 from ci_agent_eval.steering.proxy.server import get_host_warning
 from ci_agent_eval.steering.store import SteeringStore
 from tests.tables import each_row
+from tests.unit.steering.proxy.conversation_rig import FULL, USER, Rig, Said
 
 # Headers
 
@@ -33,25 +34,21 @@ def test_a_connection_header_cannot_take_the_length_away():
 # Memories
 
 
-def test_the_response_that_was_used_least_lately_is_forgotten(monkeypatch):
+def test_the_oldest_response_is_forgotten(monkeypatch):
     monkeypatch.setattr(answer_reviewer, "MAX_RESPONSES", 2)
-    known = answer_reviewer.KnownResponses()
-    for name in "ab":
-        known.remember(name, "s", name)
-    assert known.find("a") == ("s", "a")
-    known.remember("c", "s", "d")
-    assert [known.find(name) for name in ("a", "b", "c", None)] == [
-        ("s", "a"),
-        None,
-        ("s", "d"),
-        None,
-    ]
+    rig = Rig("responses", Said((FULL,)), *[Said(text="ok")] * 3, is_streamed=True)
+    rig.send([USER])
+    for continued in ("resp_2", "resp_1"):
+        rig.send("Go on.", previous_response_id="resp_1")
+        assert rig.provider.requests[-1]["previous_response_id"] == continued
 
 
 def test_spellings_of_one_intent_in_one_answer_are_all_held_and_run_in_the_next():
     memory = SteeringStore()
     settings = SteeringSettings(enabled=True)
-    review = CallReview(lambda: build_reactor(settings, AnswerWarnedCommands(memory)), lambda: 0.0)
+    review = AnswerReviewer(
+        lambda: build_reactor(settings, AnswerWarnedCommands(memory)), lambda: 0.0
+    )
     commands = ["pytest -q", "python -m pytest", "pytest | tail", "pytest -q"]
     calls = [ClientCall(str(at), "bash", {"command": c}) for at, c in enumerate(commands)]
     assert list(review.list_messages(calls, "s")) == ["0", "1", "2", "3"]

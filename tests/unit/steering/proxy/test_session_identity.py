@@ -12,8 +12,8 @@ USER = {"role": "user", "content": "Fix it."}
 CHAT = {"model": "m", "messages": [SYSTEM, USER]}
 
 
-def session(body, headers=None, chained=None, header="x-session-id"):
-    return identify_session(headers or {}, body, header=header, find_session=(chained or {}).get)
+def session(body, headers=None, previous=None, header="x-session-id"):
+    return identify_session(headers or {}, body, header, previous)
 
 
 def later(body, *more):
@@ -109,7 +109,7 @@ def test_the_header_comes_first():
 
 def test_a_response_goes_on_in_the_session_of_the_one_before():
     body = {"model": "m", "input": "Go on.", "previous_response_id": "resp_1"}
-    assert session(body, chained={"resp_1": "abc"}) == "abc"
+    assert session(body, previous="abc") == "abc"
     assert session(body) == session({**body, "input": "Else."})
     assert session(body) != session({**body, "previous_response_id": "resp_2"})
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from ci_agent_eval.model_traffic.formats.sse import parse_data
-from ci_agent_eval.steering.proxy.answer_reviewer import NOT_RUN
-from ci_agent_eval.steering.proxy.app import APIS, find_api
-from ci_agent_eval.steering.proxy.streamed_answer import StreamedAnswer
+from ci_agent_eval.steering.proxy.answer_reviewer import NOT_RUN, StreamedAnswer
+from ci_agent_eval.steering.proxy.apis import APIS, StreamJoiner
+from ci_agent_eval.steering.proxy.app import find_api
 from tests import llm_wire as wire
 from tests.tables import each_row
 from tests.unit.steering.proxy.conversation_rig import MESSAGE, USER, Rig, respond
@@ -24,9 +24,8 @@ EVENTS = {
 
 def stream(api, events):
     """Return what the client gets for each event, if all calls go through."""
-    answer = StreamedAnswer(APIS[api], APIS[api].create_joiner(), lambda _data: None)
-    parts = [answer.feed(event) for event in events]
-    return [*parts, answer.release() if answer.is_waiting else answer.finish()]
+    answer = StreamedAnswer(APIS[api], StreamJoiner())
+    return [*(answer.feed(event, parse_data(event)) for event in events), answer.release()]
 
 
 def proxied(api, *streams):
