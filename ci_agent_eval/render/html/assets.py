@@ -21,6 +21,8 @@ from markupsafe import Markup
 TEMPLATES = ("page.html", "parts.html")
 SCRIPTS = (
     "dom.js",
+    "numbers.js",
+    "records.js",
     "address.js",
     "marks.js",
     "bars.js",

@@ -22,7 +22,7 @@ from ci_agent_eval.render.comparison_view import (
     ComparisonRow,
     ComparisonView,
 )
-from ci_agent_eval.render.html.conversation import ConversationWriter
+from ci_agent_eval.render.html.episodes import ValueCutter
 from ci_agent_eval.render.html.page_limits import PageText, drop_empty, embed_json
 from ci_agent_eval.render.numbers import format_count
 from ci_agent_eval.render.phrases import ScenarioKey, get_key
@@ -239,7 +239,7 @@ class BaselineConversations:
         if sample.turns is None or self._left <= 0:
             self._texts.cut.conversations += 1
             return None
-        turns = ConversationWriter(self._texts).turns(json.loads(sample.turns))
+        turns: list[dict[str, Any]] = ValueCutter(self._texts).cut(json.loads(sample.turns))
         self._left -= len(embed_json(turns))
         return turns
 

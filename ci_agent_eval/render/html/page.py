@@ -15,7 +15,7 @@ from ci_agent_eval.analysis.comparison.model import ConversationSample
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.render.html import assets
-from ci_agent_eval.render.html.episode_rows import EpisodeRows, build_suite_bars, count_attempts
+from ci_agent_eval.render.html.episodes import EpisodeRows, build_suite_bars, count_attempts
 from ci_agent_eval.render.html.page_limits import (
     OmittedCounts,
     PageFiles,
@@ -35,7 +35,6 @@ from ci_agent_eval.render.phrases import ScenarioKey
 from ci_agent_eval.render.report_view import ReportView
 
 if TYPE_CHECKING:
-    from ci_agent_eval.render.html.charts import Chart
     from ci_agent_eval.render.html.comparison import Part
 
 CHUNK = 65_536
@@ -73,8 +72,7 @@ def render_html(
         "comparison": comparison,
         "talks": _embed_conversations(comparison),
         "no_baseline": texts.text(view.no_baseline or ""),
-        "budgets": build_suite_bars(budgets, view.totals, texts),
-        "charts": _build_charts(episodes),
+        "budgets": _mark_safe(embed_json(build_suite_bars(budgets, view.totals, texts))),
         **_build_causes(view, texts, numbers),
         "links": _list_links(view.links),
         "scenarios": _join_rows(
@@ -101,7 +99,7 @@ def _build_causes(
 ) -> Mapping[str, Any]:
     if not (view.changes or view.cards):
         return {"changes": (), "causes": ()}
-    # Neither this nor charts are worth their start-up time to a report that has none.
+    # It is not worth its start-up time to a report that has none.
     from ci_agent_eval.render.html.cause_cards import CausePages  # noqa: PLC0415 - see above
 
     return CausePages(view, texts, numbers).build(view)
@@ -123,14 +121,6 @@ def _build_comparison(
 
     conversations = BaselineConversations(samples, episodes, texts)
     return build_page_comparison(view, view.comparison, texts, conversations)
-
-
-def _build_charts(episodes: Sequence[EpisodeRecord]) -> tuple[Chart, ...]:
-    if not episodes:
-        return ()
-    from ci_agent_eval.render.html.charts import build_charts  # noqa: PLC0415 - see above
-
-    return build_charts(episodes)
 
 
 def _embed_conversations(comparison: Part | None) -> Markup:

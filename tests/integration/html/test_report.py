@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
+
 import pytest
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.render import numbers
 from ci_agent_eval.results.baselines.runs import SampleCollector
 from tests.builders import (
     baseline,
@@ -90,6 +93,30 @@ def test_a_conversation_of_the_base_opens_beside_one_of_this_run(show):
     assert "Ask a manager." in pairs.nth(1).locator(".cell.before").inner_text()
     assert "Paid. @octocat" in pairs.nth(1).locator(".cell.now").inner_text()
     assert opened.seen.nothing(), opened.seen
+
+
+NUMBERS = [*(2.5, 12.5, 13.5, 0.125, 0.375, 99.95, 999.5, 1e5, 4.35, 312_000, 119.96, 1234567.891)]
+NUMBERS += [*(0, 1, 1e-9, 3.3e-8, 0.00415, 0.0095, 0.995, 0.1, 1.005, 1e14, 1e15, 2.5e20)]
+WRITERS = {
+    "figure": numbers.format_count,
+    "money": numbers.format_money,
+    "milliseconds": numbers.format_milliseconds,
+    "seconds": numbers.format_seconds,
+    "amount": numbers.format_amount,
+}
+
+
+def test_numbers_are_written_as_in_the_comment(show):
+    page = show(page_of([])).page
+    source = files("ci_agent_eval.render.html").joinpath("assets/numbers.js").read_text("utf-8")
+    for name, write in WRITERS.items():
+        shown = page.evaluate(
+            f"(values) => {{ {source}; return values.map((v) => {name}(v)); }}", NUMBERS
+        )
+        assert dict(zip(NUMBERS, shown, strict=True)) == {n: write(n) for n in NUMBERS}, name
+    for low, high in ((1000.4, 1000.3), (0.004, 0.00401), (5, 5)):
+        shown = page.evaluate(f"() => {{ {source}; return distinct('money', {low}, {high}); }}")
+        assert tuple(shown) == numbers.format_distinct(numbers.format_money, low, high, 2)
 
 
 def test_text_and_outcome_filter_the_list(show):

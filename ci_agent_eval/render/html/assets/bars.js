@@ -4,8 +4,15 @@ function budgetBars(budgets) {
   return el("ul", { class: "budgets" }, budgets.map(budgetBar));
 }
 
+// The used share of a limit; infinite: it was not measured.
+function shareOf(budget) {
+  if (budget.used === undefined) return Infinity;
+  return budget.limit ? budget.used / budget.limit : budget.used && Number.MAX_VALUE;
+}
+
 function budgetBar(budget) {
-  const measured = budget.share !== undefined;
+  const measured = budget.used !== undefined;
+  const [limit, used] = measured ? distinct(budget.format, budget.limit, budget.used) : [WRITERS[budget.format][0](budget.limit), "not measured"];
   const over = budget.over || !measured;
   return el(
     "li",
@@ -14,8 +21,8 @@ function budgetBar(budget) {
     el(
       "span",
       { class: "value" },
-      `${budget.used} `,
-      el("span", { class: "of" }, `of ${budget.limit}`),
+      `${used} `,
+      el("span", { class: "of" }, `of ${limit}`),
       over && measured ? el("span", { class: "unseen" }, ", over its limit") : "",
     ),
     svg(
@@ -23,7 +30,7 @@ function budgetBar(budget) {
       { class: "bar", viewBox: "0 0 100 6", preserveAspectRatio: "none", "aria-hidden": "true" },
       svg("rect", { class: "track", width: 100, height: 6, rx: 1 }),
       measured
-        ? svg("rect", { class: "fill", width: Math.min(budget.share, 1) * 100, height: 6, rx: 1 })
+        ? svg("rect", { class: "fill", width: Math.min(shareOf(budget), 1) * 100, height: 6, rx: 1 })
         : undefined,
     ),
   );
@@ -36,7 +43,7 @@ function worstBudgets(episodes) {
     for (const budget of episode.budgets ?? []) {
       if (episode.outcome === "skipped") continue;
       const known = worst.get(budget.name);
-      if (!known || (budget.share ?? Infinity) > (known.share ?? Infinity)) {
+      if (!known || (shareOf(budget)) > (shareOf(known))) {
         worst.set(budget.name, budget);
       }
     }

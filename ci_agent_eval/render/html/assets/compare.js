@@ -24,9 +24,9 @@ function comparedHead(episode) {
     "div",
     { class: "compared" },
     el("h3", {}, chip(episode.outcome), " ", el("a", { href: address }, episodeTitle(episode)), episode.scenario.agent ? el("span", { class: "agent" }, bdi(episode.scenario.agent)) : ""),
-    el("p", { class: "note" }, [episode.model, ...(episode.figures ?? [])].filter(Boolean).join(" · ")),
+    el("p", { class: "note" }, [episode.model, ...episodeFigures(episode)].filter(Boolean).join(" · ")),
     episode.reason ? textBlock(episode.reason, "reason") : "",
-    listOf(episode.checks, checkItem, "checks"),
+    listOf(episode.assertions, checkItem, "checks"),
   );
 }
 

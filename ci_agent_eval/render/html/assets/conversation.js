@@ -27,12 +27,13 @@ function callPart(title, text, kind) {
 
 function toolCall(call) {
   const size = (call.arguments ?? "").length + (call.result ?? "").length;
+  const note = callNote(call);
   const summary = el(
     "summary",
     {},
     el("span", { class: "tool" }, bdi(call.name)),
     call.error === undefined ? "" : chip("error"),
-    call.duration ? el("span", { class: "note" }, call.duration) : "",
+    note ? el("span", { class: "note" }, bdi(note)) : "",
   );
   return el(
     "details",
@@ -44,32 +45,33 @@ function toolCall(call) {
       callPart("Arguments", call.arguments, ""),
       callPart("Result", call.result, ""),
       callPart("Error", call.error, "error"),
-      call.unseen ? [el("dt", {}, "Result"), el("dd", { class: "note" }, "not seen in the model traffic")] : [],
+      call.result_unseen ? [el("dt", {}, "Result"), el("dd", { class: "note" }, "not seen in the model traffic")] : [],
     ),
   );
 }
 
 function turnDetails(turn) {
-  if (!turn.details) return "";
-  const pairs = turn.details.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, bdi(value))]);
+  const details = answerDetails(turn);
+  if (!details.length) return "";
+  const pairs = details.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, bdi(value))]);
   return el("details", { class: "answer" }, el("summary", {}, "Model and settings"), el("dl", {}, pairs));
 }
 
-function turnItem(turn) {
+function turnItem(turn, agents = []) {
   return el(
     "li",
-    { class: `turn ${turn.role} depth-${turn.depth ?? 0}` },
+    { class: `turn ${turn.role} depth-${turnDepth(turn)}` },
     el(
       "div",
       { class: "speaker" },
       el("strong", {}, turn.role),
-      turn.agent === undefined ? "" : el("span", { class: "note" }, "agent ", bdi(turn.agent)),
-      el("span", { class: "note" }, (turn.notes ?? []).join(" · ")),
+      turn.agent === undefined ? "" : el("span", { class: "note" }, "agent ", bdi(agentLabel(agents, turn.agent))),
+      el("span", { class: "note" }, turnNotes(turn).join(" · ")),
     ),
-    turn.text ? textBlock(turn.text, "said") : "",
-    turn.files ? listOf(turn.files, (file) => el("li", { class: "note" }, bdi(file)), "files") : "",
-    turn.error === undefined ? "" : el("div", { class: "note" }, chip("error"), " ", bdi(turn.error)),
-    (turn.calls ?? []).map(toolCall),
+    turn.content ? textBlock(turn.content, "said") : "",
+    listOf(turn.attachments, (file) => el("li", { class: "note" }, bdi(fileText(file))), "files"),
+    (turn.error ?? undefined) === undefined ? "" : el("div", { class: "note" }, chip("error"), " ", bdi(turn.error)),
+    (turn.tool_calls ?? []).map(toolCall),
     turnDetails(turn),
   );
 }
@@ -79,21 +81,21 @@ function conversation(episode) {
     return el("p", { class: "note" }, "The conversation was left out for its size; it is in results.json.");
   }
   if (!episode.turns) return el("p", { class: "note" }, "No conversation was recorded.");
-  return el("ol", { class: "turns", role: "list" }, episode.turns.map(turnItem));
+  return el("ol", { class: "turns", role: "list" }, episode.turns.map((turn) => turnItem(turn, episode.agents)));
 }
 
 function checkItem(check) {
-  const kind = check.passed ? "passed" : check.warning ? "warning" : "failed";
+  const kind = check.passed ? "passed" : check.severity === "warning" ? "warning" : "failed";
   return el(
     "li",
     { class: `check ${kind}` },
-    el("span", { class: "mark", "aria-hidden": "true" }, check.passed ? "✓" : check.warning ? "!" : "✕"),
+    el("span", { class: "mark", "aria-hidden": "true" }, check.passed ? "✓" : check.severity === "warning" ? "!" : "✕"),
     el(
       "div",
       {},
       el("span", { class: "unseen" }, `${kind}: `),
       bdi(check.name),
-      check.score === undefined ? "" : el("span", { class: "note" }, ` score ${check.score}`),
+      (check.score ?? Number(check.passed)) === Number(check.passed) ? "" : el("span", { class: "note" }, ` score ${amount(check.score)}`),
       check.reason ? textBlock(check.reason, "reason") : "",
       placeOf(check.place),
     ),
@@ -105,7 +107,7 @@ function scoreItem(score) {
     "li",
     {},
     bdi(score.name),
-    el("strong", {}, ` ${score.value}`),
+    el("strong", {}, ` ${amount(score.value)}`),
     score.reason ? textBlock(score.reason, "reason") : "",
   );
 }
@@ -124,8 +126,8 @@ function facts(episode) {
     ["Place", placeOf(episode.place)],
     ["Model", episode.model && el("code", {}, episode.model)],
     ["Stopped", episode.stopped],
-    ["Used", (episode.figures ?? []).join(" · ")],
-    ["Model traffic", (episode.traffic ?? []).join(" · ")],
+    ["Used", episodeFigures(episode).join(" · ")],
+    ["Model traffic", trafficNotes(episode.traffic).join(" · ")],
   ];
   return el(
     "dl",
@@ -146,7 +148,7 @@ function metadata(episode) {
 }
 
 function episodePanel(episode) {
-  const checks = [...(episode.checks ?? [])].sort((a, b) => a.passed - b.passed);
+  const checks = [...(episode.assertions ?? [])].sort((a, b) => a.passed - b.passed);
   return [
     episode.reason
       ? el("div", { class: `callout ${episode.outcome}` }, el("span", { class: "unseen" }, "Reason: "), textBlock(episode.reason, "cause"))

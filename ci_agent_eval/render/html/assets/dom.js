@@ -44,14 +44,6 @@ function bdi(text) {
   return el("bdi", {}, text);
 }
 
-function figure(number) {
-  return number.toLocaleString("en-US");
-}
-
-function counted(number, noun, nouns = `${noun}s`) {
-  return `${figure(number)} ${number === 1 ? noun : nouns}`;
-}
-
 // A button that opens and closes what `build` makes, once it is wanted for the first time.
 function discloses(button, panel, build) {
   let built = false;

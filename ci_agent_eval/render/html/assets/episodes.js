@@ -51,7 +51,7 @@ function iterationText(episode) {
 }
 
 function headlineOf(episode) {
-  const failed = (episode.checks ?? []).find((check) => !check.passed && !check.warning);
+  const failed = (episode.assertions ?? []).find((check) => !check.passed && check.severity !== "warning");
   return failed?.name ?? episode.reason?.slice(0, 160) ?? "";
 }
 
@@ -65,7 +65,7 @@ function episodeItem(episode) {
     episode.evaluation ? chip("plain", "evaluation") : "",
     episode.over ? chip("warning", "over budget") : "",
     el("span", { class: "headline" }, episode.outcome === "passed" ? "" : headlineOf(episode)),
-    el("span", { class: "figures-line" }, (episode.figures ?? []).join(" · ")),
+    el("span", { class: "figures-line" }, episodeFigures(episode).join(" · ")),
   );
   const pick = el(
     "button",

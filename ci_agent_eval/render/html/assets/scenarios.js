@@ -70,7 +70,7 @@ function scenarioDetail(scenario, budgets) {
 
 function budgetCell(budgets) {
   if (!budgets.length) return "–";
-  const worst = budgets.reduce((a, b) => ((b.share ?? Infinity) > (a.share ?? Infinity) ? b : a));
+  const worst = budgets.reduce((a, b) => (shareOf(b) > shareOf(a) ? b : a));
   return el("ul", { class: "budgets small" }, budgetBar(worst));
 }
 

@@ -1,7 +1,7 @@
 // Two conversations side by side: like turns face each other, and differences are marked.
 
 function vocabularyOf(turn) {
-  return new Set([...wordsOf(turn.text ?? ""), ...(turn.calls ?? []).map((call) => `call ${call.name}`)]);
+  return new Set([...wordsOf(turn.content ?? ""), ...(turn.tool_calls ?? []).map((call) => `call ${call.name}`)]);
 }
 
 // How well two turns face each other: 0 for other roles, else more the more words they share.
@@ -41,16 +41,16 @@ function alignTurns(...sides) {
 
 // The calls of a turn that the other turn does not make with the same arguments and result.
 function differingCalls(turn, other) {
-  const keys = [turn, other].map((one) => (one?.calls ?? []).map((call) => JSON.stringify([call.name, call.arguments, call.result, call.error])));
+  const keys = [turn, other].map((one) => (one?.tool_calls ?? []).map((call) => JSON.stringify([call.name, call.arguments, call.result, call.error])));
   const pairs = commonPairs(...keys) ?? [];
   const common = new Set(pairs.map((pair) => pair[0]));
   return new Set(keys[0].keys().filter((at) => !common.has(at)));
 }
 
-function turnCell(turn, other, name, kind) {
+function turnCell(turn, other, { name, agents }, kind) {
   const label = el("span", { class: "side-name" }, name);
   if (!turn) return el("div", { class: `cell ${kind} empty` }, label, el("p", { class: "note" }, "no such turn"));
-  const item = turnItem(turn);
+  const item = turnItem(turn, agents);
   const differing = differingCalls(turn, other);
   item.querySelectorAll(":scope > .call").forEach((call, at) => {
     if (differing.has(at)) call.querySelector("summary").append(chip("warning", "differs"));
@@ -58,8 +58,8 @@ function turnCell(turn, other, name, kind) {
   return el("div", { class: `cell ${kind}` }, label, el("ol", { class: "turns", role: "list" }, item));
 }
 
-function turnPair([left, right], names) {
-  const cells = [turnCell(left, right, names[0], "before"), turnCell(right, left, names[1], "now")];
+function turnPair([left, right], sides) {
+  const cells = [turnCell(left, right, sides[0], "before"), turnCell(right, left, sides[1], "now")];
   const texts = cells.map((cell) => cell.querySelector(".turn > .said"));
   if (texts[0] && texts[1] && left.role === right.role) markDifferences(...texts);
   return el("li", { class: "turn-pair" }, cells);
@@ -70,5 +70,6 @@ function sideBySide(left, right, names) {
   if (missing.length) {
     return el("div", { class: "ways" }, el("div", { class: "cell before" }, conversation(left)), el("div", { class: "cell now" }, conversation(right)));
   }
-  return el("ol", { class: "turn-pairs", role: "list" }, alignTurns(left.turns, right.turns).map((row) => turnPair(row, names)));
+  const sides = [left, right].map(({ agents }, at) => ({ name: names[at], agents }));
+  return el("ol", { class: "turn-pairs", role: "list" }, alignTurns(left.turns, right.turns).map((row) => turnPair(row, sides)));
 }

@@ -4,6 +4,12 @@ const MOST_PRINTED = 500;
 
 showFilters(document.getElementById("filters"));
 showTalks();
+const suiteBudgets = dataOf("budget-data");
+if (suiteBudgets.length) {
+  const holder = document.getElementById("suite-budgets");
+  holder.append(budgetBars(suiteBudgets));
+  holder.hidden = false;
+}
 followAddress();
 addEventListener("hashchange", followAddress);
 addEventListener("beforeprint", () => {

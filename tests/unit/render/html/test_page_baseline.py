@@ -62,8 +62,8 @@ def test_a_conversation_of_the_base_stands_beside_one_of_this_run():
     (pair,) = beside(now, before).values()
     assert (pair["iteration"], pair["outcome"], pair["now"]) == (1, "passed", 3)
     said = pair["turns"][1]
-    assert (said["text"], said["calls"][0]["name"]) == ("Wait.", "ask")
-    assert '"order_id": 1001' in said["calls"][0]["arguments"]
+    assert (said["content"], said["tool_calls"][0]["name"]) == ("Wait.", "ask")
+    assert '"order_id": 1001' in said["tool_calls"][0]["arguments"]
 
 
 def test_of_what_was_fixed_the_failing_side_is_that_of_the_base():

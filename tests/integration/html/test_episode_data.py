@@ -1,13 +1,11 @@
-"""The data of episodes and scenarios in the page: traffic, agents, steered calls, states, retries."""
+"""The words of opened episodes: traffic, agents, steered calls, states, retries."""
 
 from __future__ import annotations
-
-import json
 
 from ci_agent_eval.contract.state import compare_states
 from ci_agent_eval.contract.trajectory import ToolCall
 from tests.builders import calling, episode, failing, tool_call, turn
-from tests.unit.render.html.rendered_page import data, page
+from tests.integration.html.browser import page_of
 
 ANSWERED = turn(
     source="live",
@@ -77,8 +75,14 @@ EPISODES = [
 ]  # fmt: skip
 
 
-def test_the_data_is_the_golden_one(golden):
-    text = page(*EPISODES)
-    found = {name: data(text, name) for name in ("scenario", "episode")}
-    golden("html/data.json", f"{json.dumps(found, indent=1, ensure_ascii=False)}\n")
-    assert "Evaluations: 1 of 1 conversation passed" in text
+def test_every_episode_reads_as_the_golden_one(show, golden):
+    page = show(page_of(EPISODES)).page
+    words = []
+    for number in range(1, len(EPISODES) + 1):
+        row = page.locator(".episode", has=page.locator(f"#episode-{number}"))
+        row.locator(".opener").click()
+        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        words.append(" ".join(row.inner_text().split()))
+    golden("html/episodes.txt", "\n\n".join(words) + "\n")
+    scenarios = page.locator("#scenarios").inner_text()
+    assert "Evaluations: 1 of 1 conversation passed" in scenarios
