@@ -102,7 +102,7 @@ def compare(
     samples = SampleCollector()
     for one in base[0]:
         samples.keep(one.key, samples.put(one))
-    latest = BaselineRun(loaded(*base[0]).episodes, samples=samples.list_samples(None))
+    latest = BaselineRun(loaded(*base[0]).episodes, samples=samples.list_samples())
     others = (BaselineRun(loaded(*one).episodes) for one in base[1:])
     found = report(*head, baseline=Baseline(LABEL, (latest, *others)), **fields)
     return add_pairs(found, head, latest)

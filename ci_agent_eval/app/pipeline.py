@@ -47,8 +47,8 @@ from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.render.links import Links
 from ci_agent_eval.render.report_view import ReportView, build_report_view
 from ci_agent_eval.results.consistency import describe_other_suite
+from ci_agent_eval.results.json_text import Redact
 from ci_agent_eval.results.load import load_results
-from ci_agent_eval.results.loaded_redaction import Redact
 from ci_agent_eval.results.spool import EpisodeSpool, write_results
 from ci_agent_eval.storage.run_folder import ReportFolder
 
@@ -247,7 +247,7 @@ def write_report(
 ) -> Report:
     """Judge the results that `read` loads, and write the report folder. Raises InputError."""
     redactor = Redactor.from_environ(job.environ)
-    with EpisodeSpool(redactor.text) as spool:
+    with EpisodeSpool() as spool:
         loaded = _with_foreign_suites(read(spool, redactor.text), job.settings.suite)
         report = report_loaded(job, loaded, spool.iterate_lines, find_base())
         _write_evaluations(job, loaded, spool)

@@ -17,6 +17,8 @@ from ci_agent_eval.analysis.loaded_results import (
 )
 from ci_agent_eval.contract.base import describe_validation_error
 from ci_agent_eval.contract.results import Confirmation, ConfirmationRun, Session, Side
+from ci_agent_eval.results.episodes import ReadingRules
+from ci_agent_eval.results.json_text import parse_json
 from ci_agent_eval.storage.regular_file import open_regular
 
 MAX_BYTES = 512 * 1024 * 1024
@@ -26,7 +28,7 @@ _ORDINARY = (0, 1)
 
 
 def read_confirmation(
-    path: Path, results: Path | None, session: Session | None
+    path: Path, results: Path | None, session: Session | None, rules: ReadingRules
 ) -> ConfirmationRuns | str:
     """Return the runs of a confirmation, or the reason why it does not count.
 
@@ -35,7 +37,7 @@ def read_confirmation(
     try:
         with open_regular(path) as file:
             text = file.read(MAX_BYTES + 1)
-        found = Confirmation.model_validate_json(text)
+        found = Confirmation.model_validate(rules.redact(parse_json(text)))
         digest = None if results is None else hash_file(results)
     except ValueError as error:  # includes pydantic's ValidationError
         return f"it cannot be read: {describe_validation_error(error)[:300]}"

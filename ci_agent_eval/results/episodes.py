@@ -7,7 +7,7 @@ as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
@@ -71,9 +71,11 @@ _TOO_LONG = ReadProblem("its episode is longer than 64 MiB")
 
 
 @dataclass(slots=True)
-class ImportRules:
-    """The rules for results of other tools, and the names of the scores that were read by them."""
+class ReadingRules:
+    """How values are redacted and results of other tools judged, and the scores that were read."""
 
+    redact: Callable[[Any], Any] = lambda value: value
+    """Removes secrets from the JSON value of a file, before anything else reads it."""
     thresholds: Mapping[str, ScoreThreshold] = field(default_factory=dict)
     mappings: Sequence[ResultMapping] = ()
     score_names: set[str] = field(default_factory=set)
@@ -89,9 +91,10 @@ class ImportRules:
 def read_episodes(
     file: LineFile,
     name: str,
-    rules: ImportRules | None = None,
+    rules: ReadingRules | None = None,
 ) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem]:
     """Read every episode of a file; its first line and its name determine the layout."""
+    rules = rules or ReadingRules()
     first = file.readline(MAX_LINE_BYTES).removeprefix(BOM)
     if not first.strip():
         rest = file.read(1)
@@ -100,16 +103,18 @@ def read_episodes(
             return
         first += rest
     if first.rstrip().endswith(HEADER_END.encode()):
-        yield from _read_canonical(first, file)
+        yield from _read_canonical(first, file, rules)
     elif name.lower().endswith(_LINES_SUFFIXES) and not _is_foreign_line(first, name):
-        yield from _read_lines(first, file)
+        yield from _read_lines(first, file, rules)
     else:
-        yield from _read_whole(first, file, name, rules or ImportRules())
+        yield from _read_whole(first, file, name, rules)
 
 
-def _read_canonical(header: bytes, file: LineFile) -> Iterator[ParsedEpisode | ReadProblem]:
+def _read_canonical(
+    header: bytes, file: LineFile, rules: ReadingRules
+) -> Iterator[ParsedEpisode | ReadProblem]:
     try:
-        results = _validate_model(Results, parse_json(header.rstrip() + b"]}"))
+        results = _validate_model(Results, rules.redact(parse_json(header.rstrip() + b"]}")))
     except MalformedError as error:
         yield ReadProblem(str(error), 1)
         return
@@ -121,7 +126,7 @@ def _read_canonical(header: bytes, file: LineFile) -> Iterator[ParsedEpisode | R
             closed = True
             break
         if line is None or line.endswith(b"\n"):  # else it is cut off, which is reported below
-            yield _parse_list_line(line, number, results.suite)
+            yield _parse_list_line(line, number, rules, results.suite)
     if not closed:
         yield ReadProblem("it is cut off before its list of episodes ends", number)
     elif file.read(MAX_LINE_BYTES).strip():
@@ -129,28 +134,32 @@ def _read_canonical(header: bytes, file: LineFile) -> Iterator[ParsedEpisode | R
 
 
 def _parse_list_line(
-    line: bytes | None, number: int, suite: str | None
+    line: bytes | None, number: int, rules: ReadingRules, suite: str | None
 ) -> ParsedEpisode | ReadProblem:
     """Parse an entry of a list, optionally with a comma; None is a line that was too long."""
     if line is None:
         return _TOO_LONG._replace(line=number)
-    return _parse_line_text(line.strip().removesuffix(b","), number, suite)
+    return _parse_line_text(line.strip().removesuffix(b","), number, rules, suite)
 
 
-def _read_lines(first: bytes, file: LineFile) -> Iterator[ParsedEpisode | ReadProblem]:
-    yield from _parse_line(first, 1)
+def _read_lines(
+    first: bytes, file: LineFile, rules: ReadingRules
+) -> Iterator[ParsedEpisode | ReadProblem]:
+    yield from _parse_line(first, 1, rules)
     for number, line in _iterate_lines(file, 2):
-        yield from _parse_line(line, number)
+        yield from _parse_line(line, number, rules)
 
 
-def _parse_line(line: bytes | None, number: int) -> Iterator[ParsedEpisode | ReadProblem]:
+def _parse_line(
+    line: bytes | None, number: int, rules: ReadingRules
+) -> Iterator[ParsedEpisode | ReadProblem]:
     """Parse a line that is an episode or blank; None is a line that was too long."""
     if line is None:
         yield _TOO_LONG._replace(line=number)
         return
     if not line.strip():
         return
-    found = _parse_line_text(line.strip(), number)
+    found = _parse_line_text(line.strip(), number, rules)
     if isinstance(found, ReadProblem) and not line.endswith(b"\n"):
         found = ReadProblem("its last line is cut off", number, cut=True)
     yield found
@@ -209,7 +218,7 @@ def _find_importer(value: object, name: str) -> tuple[Importer, dict[str, Any]] 
 
 
 def _read_whole(
-    first: bytes, file: LineFile, name: str, rules: ImportRules
+    first: bytes, file: LineFile, name: str, rules: ReadingRules
 ) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem]:
     data = first + file.read(MAX_LINE_BYTES + 1 - len(first))
     if len(data) > MAX_LINE_BYTES:
@@ -220,7 +229,7 @@ def _read_whole(
         return
     problems: list[ReadProblem] = []
     try:
-        value = parse_document(data, name, problems)
+        value = rules.redact(parse_document(data, name, problems))
         found = _find_importer(value, name)
         items = _find_items(value, name) if found is None else []
     except MalformedError as error:
@@ -257,7 +266,7 @@ def parse_document(data: bytes, name: str, problems: list[ReadProblem]) -> Any:
 
 
 def import_episodes(
-    importer: Importer, document: dict[str, Any], rules: ImportRules
+    importer: Importer, document: dict[str, Any], rules: ReadingRules
 ) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem]:
     """Read the results of another tool; a file without any is a problem."""
     from ci_agent_eval.results.importers.protocol import ImportProblem  # noqa: PLC0415 - as above
@@ -308,10 +317,11 @@ def _find_items(value: Any, name: str) -> list[tuple[str, Any]]:
 
 
 def _parse_line_text(
-    text: bytes, number: int, suite: str | None = None
+    text: bytes, number: int, rules: ReadingRules, suite: str | None = None
 ) -> ParsedEpisode | ReadProblem:
     try:
-        return _build_parsed_episode(parse_json(text), number)._replace(suite=suite)
+        value = rules.redact(parse_json(text))
+        return _build_parsed_episode(value, number)._replace(suite=suite)
     except MalformedError as error:
         return ReadProblem(str(error), number)
 

@@ -1,13 +1,30 @@
-"""JSON of result files without duplicate keys, and the problems of such files."""
+"""JSON of result files, without duplicate keys and secrets, and the problems of such files."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple, get_args
 
 from jiter import from_json
 
+from ci_agent_eval.contract.episode import Gating, Mode
+from ci_agent_eval.contract.evidence import EvidencePart
+from ci_agent_eval.contract.faults import FaultKind
 from ci_agent_eval.contract.findings import FindingKind
+from ci_agent_eval.contract.results import SessionState, StopCause
+from ci_agent_eval.contract.stops import StopReason
+from ci_agent_eval.contract.trajectory import CallSource, Role
+from ci_agent_eval.redaction import (
+    is_secret_key,
+    make_distinct_names,
+    redact_value,
+    remove_secret_pairs,
+)
+
+Redact = Callable[[str], str]
+"""Redacts secrets in a text."""
 
 _MAX_PROBLEM = 300
 _POSITION = re.compile(r" at line (\d+) column (\d+)$")
@@ -52,3 +69,61 @@ def parse_json(text: bytes) -> Any:
 def limit_length(text: str) -> str:
     """Cut a long problem at its end."""
     return text if len(text) <= _MAX_PROBLEM else f"{text[:_MAX_PROBLEM]}…"
+
+
+_CONTRACT_WORDS = frozenset(
+    word
+    for words in (
+        *(Gating, Mode, StopReason, EvidencePart, FaultKind),
+        *(SessionState, StopCause, CallSource, Role),
+    )
+    for word in get_args(words)
+)
+"""Words of the files themselves, which stay even if a secret variable has such a value."""
+_is_secret_key = lru_cache(4096)(is_secret_key)
+
+
+def redact_json(value: Any, redact: Redact) -> Any:
+    """Return a JSON value without secrets in its texts and keys.
+
+    Most values hold none, which one look at all their texts together shows.
+    """
+    texts: list[str] = []
+    keys: set[str] = set()
+    _collect_texts(value, texts, keys)
+    text = "\n".join([*texts, *keys])
+    has_pair = any(remove_secret_pairs(one) != one for one in texts if '"' in one or "'" in one)
+    if has_pair or any(map(_is_secret_key, keys)) or redact(text) != text:
+        return _redact_parts(value, redact)
+    return value
+
+
+def _collect_texts(value: Any, texts: list[str], keys: set[str]) -> None:
+    if isinstance(value, str):
+        texts.append(value)
+    elif isinstance(value, list):
+        for item in value:
+            _collect_texts(item, texts, keys)
+    elif isinstance(value, dict):
+        keys.update(value)
+        for item in value.values():
+            _collect_texts(item, texts, keys)
+
+
+def _redact_parts(value: Any, redact: Redact) -> Any:
+    if isinstance(value, str):
+        return value if value in _CONTRACT_WORDS else redact_text(value, redact)
+    if isinstance(value, list):
+        return [_redact_parts(item, redact) for item in value]
+    if isinstance(value, dict):
+        names = make_distinct_names(value, redact)
+        return {
+            names[key]: _redact_parts(redact_value(key, item), redact)
+            for key, item in value.items()
+        }
+    return value
+
+
+def redact_text(text: str, redact: Redact) -> str:
+    """Return a text without secrets, also without those that it names in JSON."""
+    return remove_secret_pairs(redact(text))

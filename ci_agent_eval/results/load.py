@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,10 +24,10 @@ from ci_agent_eval.results.consistency import (
     find_unexplained_failures,
     find_unproven_runs,
 )
-from ci_agent_eval.results.episodes import ImportRules
+from ci_agent_eval.results.episodes import ReadingRules
 from ci_agent_eval.results.file_search import ResultFile, RunFolder, find_result_files
 from ci_agent_eval.results.join import build_pytest_address, join_cases
-from ci_agent_eval.results.loaded_redaction import Redact, redact_results
+from ci_agent_eval.results.json_text import Redact, redact_json, redact_text
 from ci_agent_eval.results.runs import (
     LoadedEpisode,
     LoadedRun,
@@ -71,16 +72,19 @@ def load_results(
     folder below it is read. `repository` holds the sources, if it is not `root`.
 
     Problems with files are findings. Raises InputError only for invalid patterns. With a
-    spool, the merged episodes can be written again; `redact` removes secrets from every
-    text. `passed_on_retry` is the outcome of JUnit tests that passed on a retry, `imports`
-    is about results of other tools.
+    spool, the merged episodes can be written again; `redact` removes secrets from all that is
+    read, before anything else sees it. `passed_on_retry` is the outcome of JUnit tests that
+    passed on a retry, `imports` is about results of other tools.
     """
     if not results and not junit and not runs:
         raise InputError("no result files were named; give --results, --junit, or both")
     sources = find_result_files(results, junit, root, runs)
-    loading = _ResultsLoader(passed_on_retry, repository or root)
+    redact = redact or str
+    rules = ReadingRules(functools.partial(redact_json, redact=redact))
+    if imports is not None:
+        rules.thresholds, rules.mappings = imports.thresholds, imports.mappings
+    loading = _ResultsLoader(rules, redact, passed_on_retry, repository or root)
     loading.findings += sources.findings
-    rules = ImportRules() if imports is None else ImportRules(imports.thresholds, imports.mappings)
     replaced = loading.add_runs(sources.runs, [read_run(run, spool, rules) for run in sources.runs])
     loading.is_part = bool(runs)
     if not loading.is_part:
@@ -92,17 +96,15 @@ def load_results(
     loading.add_junit(junit_files, with_json=bool(results or runs))
     if spool is not None:
         loading.keep_in(spool)
-    return (
-        loading.build_results()
-        if redact is None
-        else redact_results(loading.build_results(), redact)
-    )
+    return loading.build_results()
 
 
 @dataclass(slots=True)
 class _ResultsLoader:
     """Collects the files read so far."""
 
+    rules: ReadingRules
+    redact: Redact
     passed_on_retry: PassedOnRetry
     repository: Path
     entries: dict[EpisodeKey, tuple[int, LoadedEpisode]] = field(default_factory=dict)
@@ -148,7 +150,7 @@ class _ResultsLoader:
         from ci_agent_eval.results.confirmation import read_confirmation  # noqa: PLC0415 - rare
 
         path = None if results is None else results.path
-        found = read_confirmation(file.path, path, loaded.session)
+        found = read_confirmation(file.path, path, loaded.session, self.rules)
         if isinstance(found, str):
             message = f"it confirms nothing and excuses nothing: {found}"
             self.findings.append(Finding("confirmation", file.where, message, blocking=False))
@@ -189,6 +191,7 @@ class _ResultsLoader:
             self._collect_addresses(),
             run_files,
             shard_files,
+            redact=self.redact,
             imported=self.imported_tests,
             passed_on_retry=self.passed_on_retry,
         )
@@ -247,11 +250,24 @@ class _ResultsLoader:
             episodes=tuple(record for _, record in self.list_episodes()),
             tests=self.tests,
             sessions=tuple(self.sessions) if self.is_part else merge_sessions(self.sessions),
-            sources=tuple(sorted(self._merge_sources())),
-            findings=tuple(sorted(set(unify_session_names(self.findings, self.runs)))),
+            sources=tuple(sorted(map(self._redact_source, self._merge_sources()))),
+            findings=self._list_findings(),
             suites=tuple(sorted(self.suites)),
             confirmation=next(iter(self.confirmations), None) if len(self.runs) == 1 else None,
         )
+
+    def _list_findings(self) -> tuple[Finding, ...]:
+        """Return the findings without secrets in their places and messages."""
+        named = unify_session_names(self.findings, self.runs)
+        return tuple(sorted({self._redact_finding(finding) for finding in named}))
+
+    def _redact_finding(self, finding: Finding) -> Finding:
+        where, message = finding.where, finding.message
+        message = redact_text(message, self.redact) if isinstance(message, str) else message
+        return replace(finding, where=redact_text(where, self.redact), message=message)
+
+    def _redact_source(self, source: SourceFile) -> SourceFile:
+        return replace(source, path=redact_text(source.path, self.redact))
 
     def _is_empty_shard(self) -> bool:
         """Return whether the only run is a shard without any test."""
@@ -270,7 +286,7 @@ def _get_key(item: tuple[EpisodeKey, tuple[int, LoadedEpisode]]) -> EpisodeKey:
     return item[0]
 
 
-def _find_unused_thresholds(rules: ImportRules) -> Iterator[Finding]:
+def _find_unused_thresholds(rules: ReadingRules) -> Iterator[Finding]:
     """Yield a finding for each threshold that judged no score of other tools' results."""
     if rules.files and rules.thresholds:
         from ci_agent_eval.contract.result_mapping import ANY_SCORE  # noqa: PLC0415 - rarely needed

@@ -12,10 +12,11 @@ from ci_agent_eval.contract.base import describe_validation_error
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.contract.findings import Finding, SourceFile, StoppedRun, SuiteStop
 from ci_agent_eval.contract.results import JUNIT_NAME, Session
+from ci_agent_eval.redaction import REDACTED
 from ci_agent_eval.results.episodes import (
     INCOMPLETE,
-    ImportRules,
     ParsedEpisode,
+    ReadingRules,
     read_episodes,
 )
 from ci_agent_eval.results.file_search import ResultFile, RunFolder
@@ -112,14 +113,12 @@ class LoadedRun:
         return session.state != "finished" or at_limit
 
 
-def read_run(
-    run: RunFolder, spool: EpisodeSink | None, rules: ImportRules | None = None
-) -> LoadedRun:
+def read_run(run: RunFolder, spool: EpisodeSink | None, rules: ReadingRules) -> LoadedRun:
     """Read a run: `results.json` of a finished run, else the journal."""
     loaded = LoadedRun()
     if run.session is not None:
         loaded.where = run.session.where
-        loaded.session = _read_session(run.session, loaded)
+        loaded.session = _read_session(run.session, loaded, rules)
         if loaded.session is not None and loaded.session.state != "running":
             loaded.junit = run.session.path.with_name(JUNIT_NAME)
     finished = loaded.session is not None and loaded.session.state == "finished"
@@ -169,9 +168,7 @@ def _build_missing_junit(where: str) -> Finding:
     return Finding("no_results", where, message)
 
 
-def read_loose_file(
-    file: ResultFile, spool: EpisodeSink | None, rules: ImportRules | None = None
-) -> LoadedRun:
+def read_loose_file(file: ResultFile, spool: EpisodeSink | None, rules: ReadingRules) -> LoadedRun:
     """Read an episode file that belongs to no run of our plugin."""
     loaded = LoadedRun()
     _read_file(file, loaded, spool, rules, is_journal=False)
@@ -185,10 +182,11 @@ def read_loose_file(
     return loaded
 
 
-def _read_session(file: ResultFile, loaded: LoadedRun) -> Session | None:
+def _read_session(file: ResultFile, loaded: LoadedRun, rules: ReadingRules) -> Session | None:
     try:
         with open_regular(file.path, follow=True) as opened:
-            session = Session.model_validate(parse_json(opened.read(_MAX_SESSION_BYTES)))
+            value = rules.redact(parse_json(opened.read(_MAX_SESSION_BYTES)))
+        session = Session.model_validate(value)
     except ValueError as error:  # includes pydantic's errors
         loaded.findings.append(_build_unreadable(file, describe_validation_error(error)[:300]))
         return None
@@ -207,7 +205,7 @@ def _read_file(
     file: ResultFile,
     loaded: LoadedRun,
     spool: EpisodeSink | None,
-    rules: ImportRules | None,
+    rules: ReadingRules,
     *,
     is_journal: bool,
 ) -> None:
@@ -215,7 +213,7 @@ def _read_file(
     merging = _EpisodeMerger(file, loaded, spool)
     try:
         with open_regular(file.path, follow=True) as opened:
-            for found in _read_records(opened, file, rules or ImportRules()):
+            for found in _read_records(opened, file, rules):
                 if isinstance(found, ParsedEpisode):
                     merging.add(found)
                 elif isinstance(found, JUnitCase):
@@ -228,7 +226,7 @@ def _read_file(
 
 
 def _read_records(
-    opened: BinaryIO, file: ResultFile, rules: ImportRules
+    opened: BinaryIO, file: ResultFile, rules: ReadingRules
 ) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem]:
     path, mapping = file.path, rules.find_mapping(file.where)
     if mapping is not None:
@@ -305,11 +303,15 @@ def build_duplicate_finding(key: EpisodeKey, first: str, second: str) -> Finding
     scenario, nodeid, iteration, attempt = key
     name = f"episode {scenario!r} (iteration {iteration}, attempt {attempt})"
     again = "twice" if first == second else f"in {first} too, which is the one that counts"
+    advice = (
+        "give both names that differ in more than a secret"
+        if REDACTED in f"{scenario}{nodeid}"
+        else "give each shard its own tests, and remove files of older runs"
+    )
     return Finding(
         "duplicate",
         second,
-        f"{name} of {nodeid or 'no test'} is there {again}; "
-        "give each shard its own tests, and remove files of older runs",
+        f"{name} of {nodeid or 'no test'} is there {again}; {advice}",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,7 @@ from ci_agent_eval.app.judging.rejudge import (
 )
 from ci_agent_eval.config.settings import Settings
 from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import RESULTS_NAME, UNNAMED_SUITE
 from ci_agent_eval.engine.cassette import CassetteStore
@@ -45,6 +47,7 @@ from ci_agent_eval.gate.report import build_report
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.render.numbers import count_noun
 from ci_agent_eval.render.sentences import describe_finding, describe_reason
+from ci_agent_eval.results.json_text import redact_json
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.results.spool import EpisodeSpool, write_results
 from ci_agent_eval.storage.regular_file import replace_file
@@ -146,7 +149,7 @@ def judge_results(job: JudgeJob) -> JudgeReport:
 
 def _load_stored(patterns: Sequence[str], root: Path, redactor: Redactor) -> _StoredResults:
     """Load the decisive attempt of each stored episode."""
-    with EpisodeSpool(redactor.text) as spool:
+    with EpisodeSpool() as spool:
         loaded = load_results(patterns, (), root=root, spool=spool, redact=redactor.text)
         episodes = [Episode.model_validate_json(line) for line in spool.iterate_lines()]
     if not episodes:
@@ -227,8 +230,11 @@ def _list_reasons(
 def _write_output(
     job: JudgeJob, stored: _StoredResults, found: _JudgedResults, redactor: Redactor
 ) -> None:
-    with EpisodeSpool(redactor.text) as spool:
-        for episode in found.replace_in(stored.episodes):
+    with EpisodeSpool() as spool:
+        for judged in found.replace_in(stored.episodes):
+            # The answers of judges may have secrets, too.
+            value = redact_json(json.loads(canonical_json(judged)), redactor.text)
+            episode = Episode.model_validate(value)
             spool.keep(episode.key, spool.put(episode))
         is_complete = not stored.problems
         write_results(job.output / RESULTS_NAME, stored.suite, spool, complete=is_complete)

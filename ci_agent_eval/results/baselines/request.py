@@ -10,7 +10,7 @@ from pathlib import Path
 from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.result_mapping import ImportPolicy
-from ci_agent_eval.results.loaded_redaction import Redact
+from ci_agent_eval.results.json_text import Redact
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,9 @@ from ci_agent_eval.results.baselines.request import (
     build_missing_baseline,
 )
 from ci_agent_eval.results.consistency import describe_other_suite
+from ci_agent_eval.results.json_text import Redact
 from ci_agent_eval.results.load import load_results
-from ci_agent_eval.results.loaded_redaction import EpisodeKey, Redact, RedactedNames, redact_json
-from ci_agent_eval.results.spool import SpoolPosition
+from ci_agent_eval.results.spool import EpisodeKey, SpoolPosition
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -116,7 +116,7 @@ def _read_run(
     if not is_latest:
         return load(), ()
     samples = SampleCollector()
-    return load(spool=samples), samples.list_samples(redact)
+    return load(spool=samples), samples.list_samples()
 
 
 def _find_foreign_suites(
@@ -171,7 +171,7 @@ class SampleCollector:
     """An `EpisodeSink` that keeps the first few episodes of each scenario, agent and outcome."""
 
     _candidates: dict[_SampleGroup, dict[_ToolPath, _Candidate]] = field(default_factory=dict)
-    _kept: dict[SpoolPosition, EpisodeKey] = field(default_factory=dict)
+    _kept: set[SpoolPosition] = field(default_factory=set)
     _count: int = 0
     _size: int = 0
 
@@ -205,17 +205,14 @@ class SampleCollector:
         self._size += len(text)
         return text
 
-    def keep(self, key: EpisodeKey, position: SpoolPosition) -> None:
+    def keep(self, _key: EpisodeKey, position: SpoolPosition) -> None:
         """Mark an episode that counts."""
-        self._kept[position] = key
+        self._kept.add(position)
 
-    def list_samples(self, redact: Redact | None) -> tuple[ConversationSample, ...]:
-        """Return the redacted conversations by scenario, agent, outcome and iteration."""
-        names = RedactedNames.build(self._kept.values(), redact or str)
+    def list_samples(self) -> tuple[ConversationSample, ...]:
+        """Return the conversations by scenario, agent, outcome and iteration."""
         candidates = [one for by_path in self._candidates.values() for one in by_path.values()]
-        found = [
-            _build_sample(one, names, redact) for one in candidates if one.position in self._kept
-        ]
+        found = [_build_sample(one) for one in candidates if one.position in self._kept]
         return tuple(sorted(found, key=_sample_sort_key))
 
 
@@ -224,25 +221,16 @@ def _list_tool_path(episode: Episode) -> _ToolPath:
     return tuple(call.name for call in trajectory.tool_calls()) if trajectory else ()
 
 
-def _build_sample(
-    candidate: _Candidate, names: RedactedNames, redact: Redact | None
-) -> ConversationSample:
-    episode, clean = candidate.episode, redact or str
+def _build_sample(candidate: _Candidate) -> ConversationSample:
+    episode = candidate.episode
     return ConversationSample(
-        scenario_id=names.scenarios[episode.scenario_id],
-        agent=None if episode.agent is None else clean(episode.agent),
+        scenario_id=episode.scenario_id,
+        agent=episode.agent,
         outcome="passed" if episode.outcome == "passed" else "failed",
         iteration=episode.iteration,
-        tools=tuple(map(clean, _list_tool_path(episode))),
-        turns=None if candidate.turns is None else _redact_turns(candidate.turns, clean),
+        tools=_list_tool_path(episode),
+        turns=candidate.turns,
     )
-
-
-def _redact_turns(turns: str, redact: Redact) -> str:
-    # Most contain no secret, and checking the whole text at once is cheap.
-    if redact(turns) == turns:
-        return turns
-    return json.dumps(redact_json(json.loads(turns), redact))
 
 
 def _sample_sort_key(sample: ConversationSample) -> tuple[str, str, str, int, Sequence[str]]:

@@ -15,8 +15,8 @@ from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.results.episodes import (
     MAX_LINE_BYTES,
-    ImportRules,
     ParsedEpisode,
+    ReadingRules,
     import_episodes,
 )
 from ci_agent_eval.results.importers.protocol import (
@@ -267,7 +267,7 @@ _LIMITS = ArchiveLimits(members=100_000, member_bytes=MAX_LINE_BYTES)
 
 
 def read_eval_archive(
-    path: Path, rules: ImportRules
+    path: Path, rules: ReadingRules
 ) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem]:
     """Read the episodes of an `.eval` log, and the problems of the archive."""
     with tempfile.TemporaryDirectory() as folder:
@@ -278,7 +278,7 @@ def read_eval_archive(
             advice = "write it as JSON (inspect log convert --to json)"
             yield ReadProblem(f"{error}; {advice}")
             return
-    yield from import_episodes(InspectAIImporter(), document, rules)
+    yield from import_episodes(InspectAIImporter(), rules.redact(document), rules)
 
 
 def _is_wanted(path: PurePosixPath) -> bool:

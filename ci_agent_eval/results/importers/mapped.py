@@ -11,9 +11,9 @@ from ci_agent_eval.contract.result_mapping import ResultMapping
 from ci_agent_eval.results.episodes import (
     BOM,
     MAX_LINE_BYTES,
-    ImportRules,
     LineFile,
     ParsedEpisode,
+    ReadingRules,
     import_episodes,
     parse_document,
 )
@@ -173,7 +173,7 @@ def _build_conversation(record: MappedRecord, mapping: ResultMapping) -> Episode
 
 
 def read_mapped_file(
-    file: LineFile, name: str, mapping: ResultMapping, rules: ImportRules
+    file: LineFile, name: str, mapping: ResultMapping, rules: ReadingRules
 ) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem]:
     """Read a file that a mapping describes; its suffix tells JSON lines and CSV from JSON."""
     data = file.read(MAX_LINE_BYTES + 1)
@@ -182,7 +182,7 @@ def read_mapped_file(
         return
     problems: list[ReadProblem] = []
     try:
-        content = parse_document(data.removeprefix(BOM), name, problems)
+        content = rules.redact(parse_document(data.removeprefix(BOM), name, problems))
     except MalformedError as error:
         yield ReadProblem(str(error), error.line)
         return

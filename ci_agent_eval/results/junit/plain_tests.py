@@ -15,6 +15,7 @@ from ci_agent_eval.analysis.loaded_results import (
 from ci_agent_eval.contract.episode import Outcome, PassedOnRetry
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.results.file_search import ResultFile
+from ci_agent_eval.results.json_text import Redact, redact_json
 from ci_agent_eval.results.junit.declared_counts import CaseCounts, CountDifference
 from ci_agent_eval.results.junit.failure_places import locate_failures
 from ci_agent_eval.results.junit.reader import JUnitFile, read_junit
@@ -60,6 +61,7 @@ def read_junit_tests(
     run_files: Container[Path] = (),
     shard_files: Container[Path] = (),
     *,
+    redact: Redact = str,
     imported: Mapping[str, Sequence[JUnitCase]] | None = None,
     passed_on_retry: PassedOnRetry = "flaky",
 ) -> JUnitTests:
@@ -68,16 +70,19 @@ def read_junit_tests(
     `episode_addresses` are the addresses of a run's episodes, by its JUnit file: in any other
     file the same address is another test's. `run_files` are the files that pytest wrote next to
     our session. Every file in `shard_files` repeats the collection errors of the whole suite,
-    which count once. `imported` are tests of other formats, by the name of their file.
+    which count once. `redact` removes secrets from what is kept of a case. `imported` are tests of
+    other formats, by the name of their file.
     """
     tests = JUnitTests(passed_on_retry)
     reported: set[JUnitCase] = set()
     for file in files:
         try:
             with open_regular(file.path, follow=True) as opened:
-                addresses = episode_addresses.get(file.path, ())
+                known = episode_addresses.get(file.path, ())
+                addresses = _RedactedAddresses(known, redact) if known else ()
                 is_run_file = file.path in run_files
                 found = read_junit(opened, addresses, is_run_file=is_run_file)
+            _redact_cases(found, redact)
             if file.path in shard_files:
                 _drop_repeated_collection_cases(found, reported)
             _add_file(tests, file.where, found)
@@ -89,6 +94,31 @@ def read_junit_tests(
     for where, cases in sorted((imported or {}).items()):
         _add_file(tests, where, _build_file(cases))
     return tests
+
+
+class _RedactedAddresses:
+    """The addresses of episodes, in which secrets were redacted already."""
+
+    def __init__(self, addresses: Container[tuple[str, str]], redact: Redact) -> None:
+        self._addresses = addresses
+        self._redact = redact
+
+    def __contains__(self, address: object) -> bool:
+        return isinstance(address, tuple) and tuple(map(self._redact, address)) in self._addresses
+
+
+def _redact_cases(file: JUnitFile, redact: Redact) -> None:
+    """Redact the kept cases; of the failing ones beyond the limit the text is dropped before."""
+    file.failing[MAX_DETAILS:] = [c._replace(detail=None) for c in file.failing[MAX_DETAILS:]]
+    for cases in (file.failing, file.flaky, file.joined, file.collected):
+        cases[:] = [_redact_case(case, redact) for case in cases]
+
+
+def _redact_case(case: JUnitCase, redact: Redact) -> JUnitCase:
+    names = ("classname", "name", "message", "detail", "file", "nodeid")
+    texts = [getattr(case, name) for name in names]
+    clean = redact_json(texts, redact)
+    return case if clean == texts else case._replace(**dict(zip(names, clean, strict=True)))
 
 
 def _build_file(cases: Sequence[JUnitCase]) -> JUnitFile:
@@ -105,7 +135,7 @@ def _drop_repeated_collection_cases(file: JUnitFile, reported: set[JUnitCase]) -
     for case in file.collected:
         key = JUnitCase("", case.name, case.outcome)
         if key in reported:
-            file.failing = [one for one in file.failing if one is not case]
+            file.failing = [one for one in file.failing if one != case]
             file.counts = _subtract_outcome(file.counts, case.outcome)
         reported.add(key)
 

@@ -87,7 +87,7 @@ def test_a_conversation_of_the_base_opens_beside_one_of_this_run(show):
     for item in before:
         samples.keep(item.key, samples.put(item))
     built = report(*now, baseline=baseline(before))
-    opened = show(page_of(now, built=built, samples=samples.list_samples(None)))
+    opened = show(page_of(now, built=built, samples=samples.list_samples()))
     pairs = opened.page.locator("#baseline .turn-pair")
     assert pairs.count() == 2
     assert "Ask a manager." in pairs.nth(1).locator(".cell.before").inner_text()

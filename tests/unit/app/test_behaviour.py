@@ -15,7 +15,7 @@ def pairs(head, base=()):
     samples = SampleCollector()
     for one in base:
         samples.keep(one.key, samples.put(one))
-    run = BaselineRun(loaded(*base).episodes, samples=samples.list_samples(None))
+    run = BaselineRun(loaded(*base).episodes, samples=samples.list_samples())
     built = report(*head, baseline=Baseline("main", (run,)) if base else None)
     lines = [canonical_json(one) for one in head]
     return find_pairs(built, loaded(*head).episodes, lines, run.samples)

@@ -39,7 +39,7 @@ def sampled(*episodes):
     samples = SampleCollector()
     for item in episodes:
         samples.keep(item.key, samples.put(item))
-    return samples.list_samples(None)
+    return samples.list_samples()
 
 
 def went(said, *names, **fields):

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.results.episodes import ImportRules, ParsedEpisode, read_episodes
+from ci_agent_eval.results.episodes import ParsedEpisode, ReadingRules, read_episodes
 
 IMPORTER = """
     from ci_agent_eval.contract.episode import Episode
@@ -62,7 +62,7 @@ def read(content, name="acme.json", rules=None):
 
 def test_its_episodes_are_read(packages):
     packages.add("acme-evals", IMPORTER, importers="acme")
-    rules = ImportRules()
+    rules = ReadingRules()
     episodes, problems = read({"acme": [GOOD, "episode"]}, rules=rules)
     assert [(one.scenario_id, one.outcome) for one in episodes] == [
         ("s", "passed"),
