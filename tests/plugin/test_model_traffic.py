@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 
@@ -12,8 +10,6 @@ from ci_agent_eval.model_traffic import hooks
 from ci_agent_eval.pytest_plugin.episodes.traffic import CLIENTS
 from tests.model_server import ModelServer
 from tests.model_server.script import Step, call
-
-PAGE = Path(__file__).parents[2] / "docs/agents.md"
 
 HEAD = """
 import json
@@ -63,17 +59,6 @@ def suite(pytester, suite):
 
 def turns_of(episode):
     return episode["trajectory"]["turns"]
-
-
-def test_the_code_of_the_page_runs(suite, monkeypatch):
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    (code,) = (block for block in blocks if "from openai import" in block)
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    with ModelServer([Step(text="Hello!")]) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        result, (episode,), _ = suite([], code)
-    result.assert_outcomes(passed=1)
-    assert turns_of(episode)[0]["content"] == "Say hello"
 
 
 KINDS = """
