@@ -93,7 +93,7 @@ def set_up_fixture(
             setup.enter_context(run_on_session_loop(fixturedef, request))
         value: Any = yield
     if parts.budgets is not None and fixturedef.argname == detection.RECORDER:
-        parts.budgets.tracker.open(request.node, value)
+        parts.budgets.open(request.node, value)
     return value
 
 

@@ -181,5 +181,4 @@ def _get_suite_stop(session: pytest.Session) -> SuiteStop | None:
     found = get_parts(session.config).budgets
     if found is None or session.shouldfail or not session.shouldstop:
         return None
-    cause = found.budgets.get_stop()
-    return cause if isinstance(cause, SuiteStop) else None
+    return found.cause if isinstance(found.cause, SuiteStop) else None

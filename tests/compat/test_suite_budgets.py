@@ -6,32 +6,33 @@ import pytest
 
 SUITE = """
 import asyncio
+import os
 import pytest
+
+TURNS = asyncio.Lock()
+IS_WAITING = os.environ.get("PYTEST_XDIST_WORKER") == "gw1"
 
 @pytest.mark.parametrize("number", range(12))
 async def test_costs(episode, number):
-    with episode.turn("Hello") as turn:
-        turn.reply("Hi", tokens=10, cost_usd=0.25)
-    await asyncio.sleep(0.05)
+    async with TURNS:  # so that the stop reaches those that have spent nothing
+        if IS_WAITING:
+            await asyncio.Event().wait()  # until the run stops for what the other worker spent
+        with episode.turn("Hello") as turn:
+            turn.reply("Hi", tokens=10, cost_usd=0.25)
+        await asyncio.sleep(0.05)
 """
 
 NEEDS_EVIDENCE = False
 
 
-@pytest.mark.parametrize(
-    ("arguments", "spent"),
-    # A worker knows what the others have spent once their journals have it.
-    [((), {"$1.25"}), (("-n2",), {"$1.25", "$1.50", "$1.75"})],
-    ids=["alone", "workers"],
-)
-def test_a_run_stops_at_its_budget_and_says_so(suite, arguments, spent):
+@pytest.mark.parametrize("arguments", [(), ("-n2",)], ids=["alone", "workers"])
+def test_a_run_stops_at_its_budget_and_says_so(suite, arguments):
     suite.write(test_suite=SUITE)
-    ran = suite.run("--total-cost-usd=1", *arguments, plugins=("xdist",))
+    ran = suite.run("--total-cost-usd=0.4", *arguments, plugins=("xdist",))
     assert ran.status == 2, ran.output
-    stops = {f"suite budget total_cost_usd exceeded: {amount} of $1.00" for amount in spent}
-    assert ran.session["stopped"] in stops
+    assert ran.session["stopped"] == "suite budget total_cost_usd exceeded: $0.50 of $0.40"
     # Those that are side by side have begun together.
-    assert 5 <= len(ran.episodes) <= 12
+    assert 2 <= len(ran.episodes) <= 12
     left = 12 - len(ran.episodes)
     assert f"{left} of 12 selected episodes did not run" in ran.output
     begun = {episode["scenario_id"] for episode in ran.episodes}

@@ -65,10 +65,9 @@ def prepare_budgets(config: pytest.Config) -> None:
     limits = {name: limit for name, limit in configured.items() if limit is not None}
     if config.option.collectonly or not limits:
         return
-    from ci_agent_eval.pytest_plugin.budgets.budget_monitor import SuiteLimits  # noqa: PLC0415 - as above
     from ci_agent_eval.pytest_plugin.budgets.budget_stop import BudgetStop  # noqa: PLC0415 - if needed
 
-    get_parts(config).budgets = BudgetStop(config, SuiteLimits(limits))
+    get_parts(config).budgets = BudgetStop(config, limits)
 
 
 def prepare_worker(node: Any) -> None:
@@ -79,7 +78,7 @@ def prepare_worker(node: Any) -> None:
     found = get_parts(node.config).budgets
     if found is None:
         return
-    if found.limits.limits_spending and options.get_report_dir(node.config) is None:
+    if found.limits_spending and options.get_report_dir(node.config) is None:
         raise pytest.UsageError(
             "--total-cost-usd and --total-tokens: several workers add up what they spend from "
             "their journals; give --episode-report-dir too, or run without workers (-n 0)"

@@ -302,7 +302,7 @@ class EpisodeScheduler:
     def _must_stop(self) -> bool:
         """Return whether a suite budget is exceeded, which is also checked now."""
         found = get_parts(self._session.config).budgets
-        is_over = found is not None and found.budgets.find_exceeded() is not None
+        is_over = found is not None and found.find_exceeded() is not None
         return is_over or self._stop is not None
 
     def _start_if_admitted(self, item: pytest.Item) -> bool:

@@ -176,7 +176,7 @@ def _open_engine(config: pytest.Config) -> SharedEngine:
             environ=os.environ,
             enabled=config.option.pytest_full_suite_steering,
         ),
-        on_usage=None if budgets is None else budgets.tracker.record_run,
+        on_usage=None if budgets is None else budgets.record_run,
     )
     # The first user of the engine may be a test that already runs on the loop.
     session.open()

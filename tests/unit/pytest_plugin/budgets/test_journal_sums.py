@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_agent_eval.contract.usage import Usage
-from ci_agent_eval.pytest_plugin.budgets.budget_monitor import JournalReader, UnreadableJournal
+from ci_agent_eval.pytest_plugin.budgets.budget_stop import JournalReader, UnreadableJournal
 from ci_agent_eval.storage.run_folder import ReportFolder
 from tests.builders import journal_line, talk, turn
 
