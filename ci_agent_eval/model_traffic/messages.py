@@ -45,8 +45,6 @@ class ToolDefinition:
 
     name: str
     schema: JsonValue = None
-    is_hosted: bool = False
-    """Whether the provider runs it (web search, code interpreter)."""
     description: str = ""
 
 

@@ -43,7 +43,6 @@ _PATH = re.compile(
     r"|/model/(?P<bedrock>[^/]*anthropic[^/]*)/invoke(?:-with-response-stream)?$"
 )
 _STREAMED_PATH = re.compile(r":streamRawPredict$|/invoke-with-response-stream$")
-_HOSTED_TOOL = re.compile(r"(?:web_search|web_fetch|code_execution|tool_search|mcp)_")
 
 
 def build_anthropic_error(message: str, kind: str = "invalid_request_error") -> Json:
@@ -163,10 +162,8 @@ def _remove_encrypted(content: object) -> object:
 def _read_tools(request: Json) -> Iterator[ToolDefinition]:
     for tool in get_objects(request, "tools"):
         kind, schema = get_text(tool, "type") or "custom", to_jsonable(tool.get("input_schema"))
-        is_hosted = _HOSTED_TOOL.match(kind) is not None
         description = get_text(tool, "description") or ""
-        name = get_text(tool, "name") or kind
-        yield ToolDefinition(name, schema, description=description, is_hosted=is_hosted)
+        yield ToolDefinition(get_text(tool, "name") or kind, schema, description)
 
 
 def _read_answer(body: Json) -> ModelAnswer:
@@ -251,8 +248,7 @@ class _AssembledBlock:
 MESSAGES_READER = AnswerReader(
     assemble=_assemble_answer,
     read=_read_answer,
-    end_marks=(b'"message_stop"',),
-    is_end=lambda event: event.get("type") == "message_stop",
+    end_mark=re.compile(rb'"type": ?"message_stop"'),
 )
 
 ANTHROPIC_MESSAGES = Format(

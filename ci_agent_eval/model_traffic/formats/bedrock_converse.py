@@ -123,9 +123,9 @@ def _read_tools(request: Json) -> Iterator[ToolDefinition]:
         if name is not None:
             schema = get_object(specification, "inputSchema").get("json")
             description = get_text(specification, "description") or ""
-            yield ToolDefinition(name, to_jsonable(schema), description=description)
+            yield ToolDefinition(name, to_jsonable(schema), description)
         elif hosted is not None:
-            yield ToolDefinition(hosted, is_hosted=True)
+            yield ToolDefinition(hosted)
 
 
 def _read_answer(body: Json) -> ModelAnswer:
@@ -204,9 +204,6 @@ BEDROCK_CONVERSE = Format(
     reader=AnswerReader(
         assemble=_assemble_answer,
         read=_read_answer,
-        end_marks=(),
-        # It comes after `messageStop` and has the usage.
-        is_end=lambda event: "metadata" in event,
     ),
     key_rules=KeyRules(
         dropped="requestMetadata",

@@ -157,7 +157,7 @@ def _read_tools(request: Json) -> Iterator[ToolDefinition]:
             if name == "functionDeclarations":
                 yield from _read_declarations(get_objects({name: value}, name))
             else:
-                yield ToolDefinition(name, is_hosted=name != "computerUse")
+                yield ToolDefinition(name)
 
 
 def _read_declarations(declarations: Sequence[Json]) -> Iterator[ToolDefinition]:
@@ -166,7 +166,7 @@ def _read_declarations(declarations: Sequence[Json]) -> Iterator[ToolDefinition]
         schema = found.get("parametersJsonSchema") or found.get("parameters")
         description = get_text(found, "description") or ""
         name = get_text(found, "name") or ""
-        yield ToolDefinition(name, to_jsonable(schema), description=description)
+        yield ToolDefinition(name, to_jsonable(schema), description)
 
 
 def _read_answer(body: Json) -> ModelAnswer:
@@ -222,19 +222,9 @@ def _assemble_answer(events: Sequence[Json]) -> Json:
         found = next(iter(get_objects(event, "candidates")), {})
         candidate |= {key: value for key, value in found.items() if value}
         parts += get_objects(get_object(found, "content"), "parts")
-    if not _is_finished(body, candidate):
-        body.pop("usageMetadata", None)
+    if not candidate.get("finishReason") and not get_object(body, "promptFeedback"):
+        body.pop("usageMetadata", None)  # that of the part so far
     return {**body, "candidates": [{**candidate, "content": {"parts": parts}}]}
-
-
-def _is_finished(body: Json, candidate: Json) -> bool:
-    return bool(candidate.get("finishReason") or get_object(body, "promptFeedback"))
-
-
-def _is_end(event: Json) -> bool:
-    """Return whether a chunk has the finish reason and the usage: there is no end event."""
-    candidate = next(iter(get_objects(event, "candidates")), {})
-    return _is_finished(event, candidate) and "usageMetadata" in event
 
 
 GEMINI = Format(
@@ -252,8 +242,6 @@ GEMINI = Format(
     reader=AnswerReader(
         assemble=_assemble_answer,
         read=_read_answer,
-        end_marks=(b'"finishReason"', b'"promptFeedback"'),
-        is_end=_is_end,
     ),
     key_rules=KeyRules(
         dropped="labels",

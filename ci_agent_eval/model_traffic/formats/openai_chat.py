@@ -131,7 +131,7 @@ def _read_tools(request: Json) -> Iterable[ToolDefinition]:
         kind = get_text(tool, "type") or "function"
         definition = get_object(tool, kind)
         if get_text(definition, "name") is None:
-            yield ToolDefinition(kind, is_hosted=True)
+            yield ToolDefinition(kind)
         else:
             yield _read_function(definition)
     yield from map(_read_function, get_objects(request, "functions"))
@@ -141,7 +141,7 @@ def _read_function(function: Json) -> ToolDefinition:
     return ToolDefinition(
         get_text(function, "name") or "",
         to_jsonable(function.get("parameters")),
-        description=get_text(function, "description") or "",
+        get_text(function, "description") or "",
     )
 
 
@@ -286,12 +286,7 @@ def iterate_fragments(choice: Json) -> Iterator[tuple[object, Json]]:
         yield FUNCTION_CALL, {"function": delta[FUNCTION_CALL]}
 
 
-CHAT_READER = AnswerReader(
-    assemble=_assemble_completion,
-    read=_read_completion,
-    end_marks=(),
-    is_end=lambda _: False,
-)
+CHAT_READER = AnswerReader(_assemble_completion, _read_completion)
 
 OPENAI_CHAT = Format(
     name="openai-chat",

@@ -39,10 +39,7 @@ from ci_agent_eval.model_traffic.messages import (
     ToolResult,
 )
 
-_CLIENT_TOOLS = frozenset(
-    {"apply_patch", "computer", "computer_use_preview", "custom", "function", "local_shell"}
-)
-_ENDS = ("response.completed", "response.incomplete", "response.failed")
+RESPONSE_ENDS = ("response.completed", "response.incomplete", "response.failed")
 _ROLES: Mapping[str | None, Role] = {
     "assistant": "assistant",
     "developer": "system",
@@ -79,19 +76,11 @@ def _read_messages(request: Json) -> Iterator[RequestMessage]:
 def _read_tools(request: Json) -> Iterator[ToolDefinition]:
     for tool in get_objects(request, "tools"):
         kind = get_text(tool, "type") or "function"
-        is_hosted = kind not in _CLIENT_TOOLS and not _is_client_shell(tool)
-        name = get_text(tool, "name") or kind
         yield ToolDefinition(
-            name,
+            get_text(tool, "name") or kind,
             to_jsonable(tool.get("parameters")),
-            is_hosted=is_hosted,
-            description=get_text(tool, "description") or "",
+            get_text(tool, "description") or "",
         )
-
-
-def _is_client_shell(tool: Json) -> bool:
-    environment = get_text(get_object(tool, "environment"), "type")
-    return tool.get("type") == "shell" and environment in (None, "local")
 
 
 def parse_named_call(item: Json) -> tuple[str, object] | None:
@@ -349,8 +338,7 @@ _DELTAS = {
 RESPONSES_READER = AnswerReader(
     assemble=_assemble_response,
     read=_read_response,
-    end_marks=tuple(f'"{end}"'.encode() for end in _ENDS),
-    is_end=lambda event: event.get("type") in _ENDS,
+    end_mark=re.compile(rb'"type": ?"response\.(?:completed|incomplete|failed)"'),
 )
 
 OPENAI_RESPONSES = Format(

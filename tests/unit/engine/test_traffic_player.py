@@ -202,6 +202,7 @@ def test_parallel_calls_keep_the_order_of_their_requests(tmp_path):
         for call, text in zip(reversed(calls), "cba", strict=True):
             call.set_response(200, JSON)
             call.feed(chat(text))
+            call.end()
     (path,) = tmp_path.iterdir()
     takes = parse_cassette(path.read_text(), "x").takes
     prompts = [e.request.body["messages"][0]["content"] for e in takes[1]]

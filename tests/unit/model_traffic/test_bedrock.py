@@ -45,7 +45,7 @@ def test_a_request_has_the_model_of_its_path_tools_and_settings():
     assert request.model == "us.amazon.nova-pro-v1:0"
     assert request.tools == (
         ToolDefinition("lookup", {"type": "object"}),
-        ToolDefinition("nova_grounding", is_hosted=True),
+        ToolDefinition("nova_grounding"),
     )
     assert request.settings == {
         "maxTokens": 5,
@@ -127,7 +127,7 @@ def test_invoke_streams_anthropic_s_events(places):
     events = MESSAGES.build_events(LOOKUP, text="Hello")
     stream = b"".join(invoke_events(events))
     assembler = MESSAGES.assemble(cut(stream, places), 200, AWS_EVENTS)
-    assert assembler.is_ended
+    assert assembler.is_complete
     assert assembler.answer == MESSAGES.read_events(events)
 
 

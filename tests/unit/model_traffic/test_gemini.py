@@ -42,7 +42,7 @@ def test_snake_case_is_read_as_camel_case():
     assert assistant.tool_calls == (ToolCall(name="look_up", arguments={"a_b": 1}),)
     assert request.tools == (
         ToolDefinition("look_up", {"a_b": 1}),
-        ToolDefinition("googleSearch", is_hosted=True),
+        ToolDefinition("googleSearch"),
     )
     assert request.settings == {"maxOutputTokens": 5}
     assert request.output_schema == {"x_y": 1}
@@ -116,14 +116,13 @@ def test_a_blocked_prompt_has_its_reason():
     body = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {}}
     answer = GEMINI.read(body)
     assert (answer.finish_reason, answer.tokens) == ("PROHIBITED_CONTENT", None)
-    assert GEMINI.assemble([b"data: " + json.dumps(body).encode() + b"\n\n"]).is_ended
+    assert GEMINI.assemble([b"data: " + json.dumps(body).encode() + b"\n\n"]).is_complete
 
 
 def test_a_stream_ends_with_both_finish_reason_and_usage():
     *_, last = gemini_chunks(text="Hello")
     usage = {"usageMetadata": last.pop("usageMetadata")}
     assembler = GEMINI.assemble([llm_wire.data(last)])
-    assert not assembler.is_ended
     assert assembler.is_complete
     assembler.feed(llm_wire.data(usage))
     assert assembler.is_complete
@@ -135,10 +134,9 @@ def test_a_list_of_chunks_is_a_stream(places):
     chunks = gemini_chunks(LOOKUP, text="Hello")
     stream = json.dumps(chunks, indent=1).encode()
     assembler = GEMINI.assemble(cut(stream, places), 200, JSON)
-    assert assembler.is_ended
+    assert assembler.is_complete
     assert assembler.answer == GEMINI.read_events(GEMINI.build_events(LOOKUP, text="Hello"))
-    first = GEMINI.assemble([stream[: stream.index(b"lo")]], 200, JSON)
-    assert (first.is_complete, first.answer.text) == (False, "He")
+    assert not GEMINI.assemble([stream[: stream.index(b"lo")]], 200, JSON).is_complete
 
 
 def test_other_media_are_attachments():
