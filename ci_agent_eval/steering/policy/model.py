@@ -77,8 +77,12 @@ class DetectionResult:
     targeted: bool = False
 
 
-OptionStyle = Literal["posix", "go", "java"]
-"""`posix`: short options cluster. `go`: one dash or two. `java`: no clusters, attached values."""
+Arity = Literal["0", "1", "2", "?", "+"]
+"""How many values an option takes; `?`: the next word unless it is an option."""
+
+OptionStyle = Literal["posix", "argparse", "go", "java"]
+"""`posix`: short options cluster. `argparse`: like it, and no value looks like an option. `go`: one
+dash or two. `java`: no clusters, attached values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +103,8 @@ class RunnerProgram:
     goals: frozenset[str] = frozenset()
     """If not empty, arguments are goals, and these run tests."""
     style: OptionStyle = "posix"
-    valued: frozenset[str] = frozenset()
-    """Options that take the next word."""
-    optional: frozenset[str] = frozenset()
-    """Options that take the next word unless it is an option."""
+    arities: Mapping[str, Arity] = field(default_factory=dict, hash=False)
+    """The options with their numbers of values."""
     narrowing: frozenset[str] = frozenset()
     """Options that select a part of the tests, unless their value says otherwise."""
     nothing: frozenset[str] = frozenset()

@@ -8,12 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ci_agent_eval.steering.policy.model import Rules
+from ci_agent_eval.steering.policy.model import Arity, Rules
+from ci_agent_eval.steering.policy.options import Option, is_option, take_option
 from ci_agent_eval.steering.policy.words import Word
 from ci_agent_eval.steering.tables import read_table
-
-Arity = Literal["0", "1", "2", "?", "+"]
-"""How many values an option takes; `?`: the next word unless it is an option."""
 
 
 def _load_options() -> dict[str, frozenset[str]]:
@@ -44,7 +42,6 @@ Reach = Literal["full", "targeted", "nothing"]
 
 _OPTIONS_BY_NAME = re.compile(r"^\"?\$\{?\w*(ARGS|OPTS|OPTIONS?|FLAGS?)\b", re.IGNORECASE)
 """Variables that contain options, judging by their names; they do not narrow a run."""
-_LOOKS_LIKE_PATH = re.compile(r"[/\\]|::|\.(?:py|ipynb|md|rst|txt|ya?ml)$|^tests?$|^\.+$")
 _DRIVE = re.compile(r"^[A-Za-z]:(?=/)")
 
 
@@ -66,7 +63,7 @@ class SuiteSelection:
 class _ParsedArguments:
     """Pytest's options and targets."""
 
-    values: list[tuple[str, Word | None]] = field(default_factory=list)
+    values: list[Option] = field(default_factory=list)
     """The options with their values, in order."""
     targets: list[Word] = field(default_factory=list)
 
@@ -134,7 +131,7 @@ def _covers_testpaths(targets: Sequence[Word], directory: str | None, rules: Rul
     )
 
 
-def _find_narrowing(arguments: _ParsedArguments) -> list[tuple[str, Word | None]]:
+def _find_narrowing(arguments: _ParsedArguments) -> list[Option]:
     """Return the options that narrow the run, expressions first."""
     options = arguments.options
     expressions = [
@@ -168,7 +165,7 @@ def _list_selecting_options(arguments: _ParsedArguments) -> Iterator[str]:
         yield name if value is None else f"{name}={value.text}"
 
 
-def _selects_tests(option: tuple[str, Word | None]) -> bool:
+def _selects_tests(option: Option) -> bool:
     name, value = option
     if name in {"-o", "--override-ini"} and value is not None:
         return value.text.partition("=")[0] in OPTIONS["selecting-keys"]
@@ -180,66 +177,22 @@ def _parse_arguments(words: Sequence[Word]) -> _ParsedArguments:
     at = 0
     while at < len(words):
         word = words[at]
-        at += 1
         if word.text == "--":
-            arguments.targets.extend(words[at:])
+            arguments.targets.extend(words[at + 1 :])
             break
-        if word.text.startswith("-") and len(word.text) > 1:
-            at = _take_option(arguments, words, at)
-        elif not is_option_variable(word):
+        if is_option(word):
+            options, at = take_option(words, at, ARITY, "argparse")
+            arguments.values += options
+            continue
+        at += 1
+        if not is_option_variable(word):
             arguments.targets.append(word)
     return arguments
-
-
-def _take_option(arguments: _ParsedArguments, words: Sequence[Word], at: int) -> int:
-    """Parse the option before `at`; return the index of the next argument."""
-    word = words[at - 1]
-    name, equals, value = word.text.partition("=")
-    if name in ARITY or name.startswith("--"):
-        if equals:
-            arguments.values.append((name, Word(value, word.known)))
-        return at if equals else _take_values(arguments, name, words, at)
-    return _take_cluster(arguments, words, at)
-
-
-def _take_cluster(arguments: _ParsedArguments, words: Sequence[Word], at: int) -> int:
-    """Parse clustered short options, such as `-xvk name` and `-n4`."""
-    word = words[at - 1]
-    for index, letter in enumerate(word.text[1:], 2):
-        name, rest = f"-{letter}", word.text[index:]
-        if ARITY.get(name, "0") == "0":
-            arguments.values.append((name, None))
-        elif rest:
-            arguments.values.append((name, Word(rest.removeprefix("="), word.known)))
-            break
-        else:
-            return _take_values(arguments, name, words, at)
-    return at
-
-
-def _take_values(arguments: _ParsedArguments, name: str, words: Sequence[Word], at: int) -> int:
-    maximum = {"0": 0, "1": 1, "2": 2, "?": 1, "+": len(words), None: 1}[ARITY.get(name)]
-    end = at
-    while end < len(words) and end - at < maximum and not _is_option(words[end]):
-        if name not in ARITY and not _is_foreign_value(words[end]):
-            break
-        end += 1
-    arguments.values.append((name, words[at] if end > at else None))
-    return end
 
 
 def is_option_variable(word: Word) -> bool:
     """Return whether a word is a variable that contains options, judging by its name."""
     return not word.known and _OPTIONS_BY_NAME.match(word.text) is not None
-
-
-def _is_option(word: Word) -> bool:
-    return word.text.startswith("-") and len(word.text) > 1
-
-
-def _is_foreign_value(word: Word) -> bool:
-    """Return whether a word after an unknown option is its value and no target."""
-    return word.known and not _LOOKS_LIKE_PATH.search(word.text)
 
 
 def _is_root(word: Word, directory: str | None) -> bool:

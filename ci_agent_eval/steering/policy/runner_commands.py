@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ci_agent_eval.steering.policy.model import Rules, RunnerProgram
+from ci_agent_eval.steering.policy.options import is_option, take_option
 from ci_agent_eval.steering.policy.pytest_arguments import (
     SuiteSelection,
     classify_pytest_arguments,
@@ -160,20 +161,21 @@ class _CommandParser:
         """Return the parsed words."""
         parsed = _ParsedCommand(self._phrases.get(()))
         phrase: tuple[str, ...] | None = ()
-        remaining = list(words)
-        while remaining:
-            word = remaining.pop(0)
+        at = 0
+        while at < len(words):
+            word = words[at]
             if word.text in {"--", "-args"}:
-                parsed.passed = remaining if word.text == "--" else ()
+                parsed.passed = words[at + 1 :] if word.text == "--" else ()
                 break
-            if word.text[:1] == "-" and len(word.text) > 1:
-                parsed.options.extend(self._take_option(word, remaining))
-            elif is_option_variable(word) or (not phrase and word.text[:1] == "+"):
+            if is_option(word):
+                options, at = take_option(words, at, self._program.arities, self._program.style)
+                parsed.options += [(name, value or Word("true")) for name, value in options]
                 continue
-            elif phrase is not None and self._is_wrapped(phrase, word):
-                parsed.wrapped = [word, *remaining]
+            if phrase is not None and self._is_wrapped(phrase, word):
+                parsed.wrapped = words[at:]
                 break
-            else:
+            at += 1
+            if not is_option_variable(word) and (phrase or word.text[:1] != "+"):
                 phrase = self._take_word(parsed, phrase, word)
         return parsed
 
@@ -196,40 +198,6 @@ class _CommandParser:
         if not wrappers or len(phrase) > 1 or not wrappers.issuperset(phrase):
             return False
         return _find_program(word, self._others) not in {None, self._program}
-
-    def _take_option(self, word: Word, rest: list[Word]) -> Iterator[tuple[str, Word]]:
-        """Yield the options in a word with their values, and remove these from the rest."""
-        program = self._program
-        name, equals, value = word.text.partition("=")
-        if program.style == "go":
-            name = f"-{name.lstrip('-')}"
-        if equals:
-            yield name, Word(value, word.known)
-        elif name in program.valued:
-            yield name, rest.pop(0) if rest else Word("")
-        elif name in program.optional:
-            yield name, rest.pop(0) if rest and rest[0].text[:1] != "-" else Word("true")
-        elif (
-            name.startswith("--")
-            or program.style == "go"
-            or name in program.nothing | program.narrowing
-        ):
-            yield name, Word("true")
-        else:
-            yield from self._take_cluster(word, rest)
-
-    def _take_cluster(self, word: Word, rest: list[Word]) -> Iterator[tuple[str, Word]]:
-        letters = word.text[1:] if self._program.style == "posix" else word.text[1:2]
-        for index, letter in enumerate(letters, 2):
-            name, value = f"-{letter}", word.text[index:]
-            if name in self._program.valued | self._program.optional:
-                if value or name in self._program.valued:
-                    yield (
-                        name,
-                        Word(value, word.known) if value else (rest.pop(0) if rest else Word("")),
-                    )
-                return
-            yield name, Word("true")
 
 
 def _matches(phrase: tuple[str, ...], pattern: tuple[str, ...]) -> bool:

@@ -7,10 +7,12 @@ is the command.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from ci_agent_eval.steering.policy.model import Arity
+from ci_agent_eval.steering.policy.options import Option, take_option
 from ci_agent_eval.steering.policy.words import (
     PythonCode,
     ShellCommand,
@@ -33,8 +35,8 @@ _WITHOUT_SECOND_MODULE = _PYTEST | {"mypy"}
 class Wrapper:
     """The command-line syntax of one program, or of one of its subcommands; see the table."""
 
-    valued: frozenset[str]
-    """Options that take the next word; includes the next three sets."""
+    arities: Mapping[str, Arity]
+    """The options with a value, such as those of the next three sets."""
     script: frozenset[str]
     module: frozenset[str]
     program: frozenset[str]
@@ -55,7 +57,7 @@ def _parse_wrapper_row(text: str) -> Wrapper:
         for key in ("script", "module", "program", "start")
     )
     return Wrapper(
-        valued=frozenset(valued.split()) | script | module | program,
+        arities=dict.fromkeys([*valued.split(), *script, *module, *program], "1"),
         script=script,
         module=module,
         program=program,
@@ -96,6 +98,17 @@ class ParsedWrapper:
     module: Word | None = None
     program: Word | None = None
     environment: tuple[tuple[str, Word], ...] = ()
+
+    def read_options(self, options: Sequence[Option]) -> None:
+        """Store the values of options that name the command."""
+        for name, value in options:
+            argument = value or Word("")
+            if name in self.wrapper.script:
+                self.script = argument
+            elif name in self.wrapper.module:
+                self.module = argument
+            elif name in self.wrapper.program:
+                self.program = argument
 
 
 def build_layers(parsed: ParsedWrapper, command: ShellCommand) -> list[Layer]:
@@ -148,7 +161,8 @@ def parse_wrapper(name: str, words: tuple[Word, ...]) -> ParsedWrapper | None:
             if text in wrapper.start:
                 parsed.rest = words[at:]
                 return parsed
-            at = _parse_option(parsed, words, at)
+            options, at = take_option(words, at - 1, wrapper.arities)
+            parsed.read_options(options)
             if parsed.script is not None or parsed.module is not None:
                 break
         elif "group" in wrapper.flags:
@@ -168,33 +182,3 @@ def parse_wrapper(name: str, words: tuple[Word, ...]) -> ParsedWrapper | None:
             break
     parsed.rest = words[at:]
     return None if "group" in wrapper.flags else parsed
-
-
-def _parse_option(parsed: ParsedWrapper, words: Sequence[Word], at: int) -> int:
-    """Parse the option before `at`; return the index of the next word."""
-    word, wrapper = words[at - 1], parsed.wrapper
-    name, equals, value = word.text.partition("=")
-    argument: Word | None = Word(value, word.known) if equals else None
-    if name not in wrapper.valued and not name.startswith("--"):
-        name, argument = _parse_short_options(word, wrapper)
-    if name not in wrapper.valued:
-        return at
-    if argument is None:
-        argument = words[at] if at < len(words) else Word("")
-        at += 1
-    if name in wrapper.script:
-        parsed.script = argument
-    elif name in wrapper.module:
-        parsed.module = argument
-    elif name in wrapper.program:
-        parsed.program = argument
-    return at
-
-
-def _parse_short_options(word: Word, wrapper: Wrapper) -> tuple[str, Word | None]:
-    """Find the option with a value in clustered short options, such as `-lc`."""
-    for index, letter in enumerate(word.text[1:], 2):
-        if f"-{letter}" in wrapper.valued:
-            value = word.text[index:]
-            return f"-{letter}", Word(value, word.known) if value else None
-    return word.text, None

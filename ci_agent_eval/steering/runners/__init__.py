@@ -7,16 +7,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ci_agent_eval.steering.policy.model import RunnerProgram
+from ci_agent_eval.steering.policy.model import Arity, RunnerProgram
 
 RUNNER_NAMES = ("cargo", "go", "mvn", "npm", "tox")
 """The runners that the settings can switch on; each has a file `NAME.toml`."""
 
 _OPTION_SETS = (
-    "valued", "optional", "narrowing", "nothing", "selecting", "whole", "whole_values", "goals",
-    "wrappers",
+    "narrowing", "nothing", "selecting", "whole", "whole_values", "goals", "wrappers",
 )  # fmt: skip
-"""The keys whose values are words separated by blanks."""
+"""The keys whose values are words separated by blanks; so are those of `_ARITIES`."""
+_ARITIES: Mapping[str, Arity] = {
+    "selecting": "0",
+    "nothing": "0",
+    "narrowing": "0",
+    "valued": "1",
+    "optional": "?",
+}
 _OTHER_KEYS = ("required", "takes_targets", "passes_to")
 
 
@@ -61,8 +67,9 @@ def _build_program(
     excluded = set(table.get("excluded", "").split())
     options: dict[str, Any] = {
         key: frozenset({*table.get(key, "").split(), *included.get(key, "").split()} - excluded)
-        for key in _OPTION_SETS
+        for key in {*_OPTION_SETS, *_ARITIES}
     }
+    arities = {name: arity for key, arity in _ARITIES.items() for name in options[key]}
     return RunnerProgram(
         runner=runner,
         names=tuple(table["names"]),
@@ -70,6 +77,7 @@ def _build_program(
         example=document["example"],
         commands=table["commands"],
         style=table.get("style", included.get("style", "posix")),
-        **options,
+        arities=arities,
+        **{key: options[key] for key in _OPTION_SETS},
         **{key: table[key] for key in _OTHER_KEYS if key in table},
     )
