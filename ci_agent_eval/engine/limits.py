@@ -27,7 +27,8 @@ from ci_agent_eval.steering.policy.model import Steer, ToolCallRequest
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 
 if TYPE_CHECKING:
-    from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, CallKind, Reactor
+    from ci_agent_eval.steering.policy.reactor import CallKind, Reactor
+    from ci_agent_eval.steering.store import SteeringStore
 
 
 Clock = Callable[[], float]
@@ -146,7 +147,7 @@ class Guard:
     """Reviews the calls of one episode over all of its runs."""
 
     reactor: Reactor
-    warned: AnswerWarnedCommands
+    memory: SteeringStore
     session: str
     clock: Clock
     test_run: LatestTestRun
@@ -154,7 +155,7 @@ class Guard:
 
     def review(self, call: ToolCallRequest, answer: object) -> Steer | None:
         """Return the steer of a held-back call, or None; `answer` identifies its response."""
-        self.warned.set_answer(answer)
+        self.memory.find_answer = lambda: answer
         self.test_run.extent = None
         decision = self.reactor.review(call, self.session, self.clock())
         return decision if isinstance(decision, Steer) else None
@@ -171,13 +172,13 @@ def build_guard(settings: SteeringSettings, episode_id: str, clock: Clock) -> Gu
     if missing:
         raise missing_package_error("steering", f"the package {missing[0]}", "steering")
     # ruff: noqa: PLC0415 - most episodes need none of these
-    from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, build_reactor
+    from ci_agent_eval.steering.policy.reactor import build_reactor
     from ci_agent_eval.steering.pytest_project import build_project_finder
     from ci_agent_eval.steering.store import SteeringStore
 
     # The agent's tools run in this process, so relative folders are those of its current folder.
     find_project = build_project_finder(Path.cwd())
-    warned = AnswerWarnedCommands(SteeringStore(ttl=settings.ttl))
+    memory = SteeringStore(ttl=settings.ttl)
     test_run = LatestTestRun()
-    reactor = build_reactor(settings, warned, find_project=find_project, ledger=test_run)
-    return Guard(reactor, warned, episode_id, clock, test_run)
+    reactor = build_reactor(settings, memory, find_project=find_project, ledger=test_run)
+    return Guard(reactor, memory, episode_id, clock, test_run)

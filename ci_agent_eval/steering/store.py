@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from copy import copy
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -74,14 +75,20 @@ class SteeringStore:
         self,
         path: Path | None = None,
         ttl: float = DEFAULT_TTL,
-        find_answer: Callable[[], str | None] = lambda: None,
+        find_answer: Callable[[], object] = lambda: None,
     ) -> None:
         """Create a memory; `find_answer` returns the id of the answer that contains the call."""
         self._path = path
         self._ttl = ttl
-        self._find_answer = find_answer
+        self.find_answer = find_answer
         self._lock = Lock()
-        self._in_process: sqlite3.Connection | None = None
+        self._in_process = None if path else _connect(":memory:")
+
+    def for_answer(self, answer: object) -> SteeringStore:
+        """Return the same memory for the calls of one answer of the model."""
+        same = copy(self)
+        same.find_answer = lambda: answer
+        return same
 
     def record_command(self, session: str, command: str, now: float) -> bool:
         """Record a session's command; return whether it is the first time.
@@ -89,7 +96,7 @@ class SteeringStore:
         A command that is repeated in the answer which contained it first counts as the first.
         Raises InputError if the file is unusable.
         """
-        answer, session = self._find_answer(), _hash_text(session)
+        answer, session = self.find_answer(), _hash_text(session)
         repeated = None if answer is None else _hash_text(f"{answer}\n{command}")
         with self._open() as connection:
             expired = f"{_FORGET_SESSIONS} HAVING min(abs(? - time)) > ?)"
@@ -162,18 +169,13 @@ class SteeringStore:
             ) from None
 
     def _connect(self) -> AbstractContextManager[sqlite3.Connection]:
-        import sqlite3
-
-        if self._path is not None:
-            # The file is for its owner only; SQLite accepts an empty one.
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o600))
-            return closing(sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None))
-        if self._in_process is None:
-            self._in_process = sqlite3.connect(
-                ":memory:", isolation_level=None, check_same_thread=False
-            )
-        return nullcontext(self._in_process)
+        if self._in_process is not None:
+            return nullcontext(self._in_process)
+        path = Path(self._path or "")
+        # The file is for its owner only; SQLite accepts an empty one.
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o600))
+        return closing(_connect(path))
 
     def _create_table(self, connection: sqlite3.Connection) -> None:
         """Create the table in an empty file. Raises InputError for other files."""
@@ -190,6 +192,12 @@ class SteeringStore:
             connection.execute(statement)
         for name, value in zip(names, (APPLICATION_ID, VERSION), strict=True):
             connection.execute(f"PRAGMA {name} = {value}")
+
+
+def _connect(path: Path | str) -> sqlite3.Connection:
+    import sqlite3
+
+    return sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
 
 
 def _remember(connection: sqlite3.Connection, session: str, command: str, now: float) -> bool:

@@ -110,9 +110,10 @@ def _build_serve_options(
     settings: SteeringSettings, store: Path | None, **flags: Any
 ) -> ServeOptions:
     import time
+    from uuid import uuid4
 
     from ci_agent_eval.model_traffic.forwarding.upstream import parse_upstream
-    from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, build_reactor
+    from ci_agent_eval.steering.policy.reactor import build_reactor
     from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
     from ci_agent_eval.steering.proxy.server import ServeOptions
     from ci_agent_eval.steering.pytest_project import build_project_finder
@@ -121,7 +122,7 @@ def _build_serve_options(
     memory = SteeringStore(store, settings.ttl)
     find_project = build_project_finder(Path.cwd())
     reviewer = AnswerReviewer(
-        lambda: build_reactor(settings, AnswerWarnedCommands(memory), find_project=find_project),
+        lambda: build_reactor(settings, memory.for_answer(uuid4()), find_project=find_project),
         time.time,
         SizeLimits(flags["max_request_bytes"], flags["max_response_bytes"]),
         flags["session_header"],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from ci_agent_eval.steering.policy.command_extraction import (
@@ -62,30 +62,6 @@ class WarnedCommands(Protocol):
         """
 
 
-@dataclass
-class AnswerWarnedCommands:
-    """Warned commands that count as known only after the response with the warning.
-
-    A model may request the same call twice in one response, before it reads the warning.
-    """
-
-    memory: WarnedCommands
-    answer: object = None
-    _fresh: set[str] = field(default_factory=set)
-
-    def set_answer(self, answer: object) -> None:
-        """Set the response that requests the current calls."""
-        if answer != self.answer:
-            self.answer = answer
-            self._fresh.clear()
-
-    def record_command(self, session: str, command: str, now: float) -> bool:
-        """As `WarnedCommands`; True also for a repetition in the same response."""
-        if self.memory.record_command(session, command, now):
-            self._fresh.add(command)
-        return command in self._fresh
-
-
 class CallLedger(Protocol):
     """A record of the test runs of sessions."""
 
@@ -93,23 +69,16 @@ class CallLedger(Protocol):
         """Record a call at `now`, in seconds of a clock shared by all users of the record."""
 
 
-class Handler(Protocol):
-    """A reviewer of tool calls in the chain."""
-
-    @property
-    def priority(self) -> int:
-        """Its position in the chain: higher is earlier."""
-
-    def review(self, call: ToolCallRequest, session: str | None, now: float) -> Decision | None:
-        """Return a decision, or None to defer to later handlers. Must not raise."""
+Handler = Callable[[ToolCallRequest, str | None, float], Decision | None]
+"""Reviews a call; None defers to handlers with a lower priority. Must not raise."""
 
 
 class Reactor:
-    """Asks its handlers in order and returns the first decision."""
+    """Asks its handlers in the order of their priorities and returns the first decision."""
 
-    def __init__(self, handlers: Iterable[Handler]) -> None:
+    def __init__(self, handlers: Iterable[tuple[int, Handler]]) -> None:
         # Sorting is stable: equal priorities keep their order.
-        self.handlers = tuple(sorted(handlers, key=lambda handler: -handler.priority))
+        self.handlers = tuple(sorted(handlers, key=lambda pair: -pair[0]))
 
     def review(self, call: ToolCallRequest, session: str | None, now: float) -> Decision:
         """Decide whether a call may run.
@@ -117,8 +86,8 @@ class Reactor:
         `session` is None if unknown: then nothing is remembered and a call is steered each
         time. `now` is in seconds, of a clock shared by all users of the memory.
         """
-        for handler in self.handlers:
-            decision = handler.review(call, session, now)
+        for _, handler in self.handlers:
+            decision = handler(call, session, now)
             if decision is not None:
                 return decision
         return Allow("no handler holds it back")
@@ -138,15 +107,17 @@ def build_reactor(
     `advise` returns what an agent may run instead of the whole suite; `ledger` records test runs.
     """
     rules = replace(settings.rules, find_project=find_project or settings.rules.find_project)
-    handlers: list[Handler] = []
+    handlers: list[tuple[int, Handler]] = []
     if settings.dangerous:
-        handlers.append(DangerousCommandHandler(settings.dangerous, rules.shell_tools))
+        danger_handler = _build_danger_handler(settings.dangerous, rules.shell_tools)
+        handlers.append((DANGEROUS_PRIORITY, danger_handler))
     if settings.enabled:
-        handlers.append(FullSuiteHandler(settings, rules, memory, advise, ledger))
-    handlers.extend(
-        RuleHandler(rule, re.compile(rule.pattern), memory, rules.shell_tools)
+        handler = FullSuiteHandler(settings.message, rules, memory, advise, ledger)
+        handlers.append((settings.priority, handler.review))
+    handlers += [
+        (rule.priority, _build_rule_handler(rule, memory, rules.shell_tools))
         for rule in settings.general
-    )
+    ]
     return Reactor(handlers)
 
 
@@ -154,35 +125,35 @@ def build_reactor(
 class FullSuiteHandler:
     """Steers each intent of a full-suite run once per session, however it is spelled."""
 
-    settings: SteeringSettings
+    message: str
     rules: Rules
     memory: WarnedCommands
     advise: Adviser | None
     ledger: CallLedger | None
 
-    @property
-    def priority(self) -> int:
-        """The priority in the settings."""
-        return self.settings.priority
-
     def review(self, call: ToolCallRequest, session: str | None, now: float) -> Steer | None:
         """Steer the first full run of an intent in a session; each one without a session."""
         result = detect_full_suite(call, self.rules)
-        is_new = [self._is_new(intent, session, now) for intent in result.intents]
-        command = self.advise(result) if self.advise and any(is_new) else None
+        # Each of the intents is remembered.
+        new_intents = [each for each in result.intents if self._is_new(each, session, now)]
+        is_new = bool(new_intents)
+        command = self.advise(result) if self.advise and is_new else None
         if (result.full_suite or result.targeted) and self.ledger and session is not None:
-            kind: CallKind = "held" if any(is_new) else "insisted"
+            kind: CallKind = "held" if is_new else "insisted"
             self.ledger.record_call(session, call, kind if result.full_suite else "targeted", now)
-        if not any(is_new):
+        if not is_new:
             return None
         programs = (each for each in self.rules.runners if each.runner == result.intents[0].runner)
+        example = next((each.example for each in programs), EXAMPLE_COMMAND)
         message = compose_message(
-            self.settings.message,
-            command,
-            has_session=session is not None,
-            example=next((each.example for each in programs), EXAMPLE_COMMAND),
+            self.message, command, has_session=session is not None, example=example
         )
-        return Steer(message, _explain_steering(result.reason, session), FULL_SUITE, result.command)
+        again = (
+            "the call names no session, so it is held back each time"
+            if session is None
+            else "the same call again in this session goes through"
+        )
+        return Steer(message, f"{result.reason}; {again}", FULL_SUITE, result.command)
 
     def _is_new(self, intent: RunIntent, session: str | None, now: float) -> bool:
         parts = (FULL_SUITE, intent.runner, intent.folder, *intent.selection)
@@ -204,75 +175,50 @@ def compose_message(
     return message.replace(PLACEHOLDER, command or example)
 
 
-def _explain_steering(reason: str, session: str | None) -> str:
-    if session is None:
-        return f"{reason}; the call names no session, so it is held back each time"
-    return f"{reason}; the same call again in this session goes through"
-
-
 def _is_first_time(memory: WarnedCommands, session: str | None, key: str, now: float) -> bool:
     return session is None or memory.record_command(session, key, now)
 
 
-@dataclass(frozen=True, slots=True)
-class DangerousCommandHandler:
-    """Steers dangerous commands, also when repeated."""
+def _build_danger_handler(sets: Iterable[str], shell_tools: ShellTools) -> Handler:
+    """Build the handler that steers dangerous commands of the sets, also when repeated."""
 
-    sets: tuple[str, ...]
-    shell_tools: ShellTools
-    priority: int = DANGEROUS_PRIORITY
-
-    def review(self, call: ToolCallRequest, session: str | None, now: float) -> Steer | None:  # noqa: ARG002 - the Handler protocol
-        """Steer a call with a dangerous command of the enabled sets."""
-        for command in extract_commands(call, self.shell_tools):
-            danger = find_danger(command, self.sets)
+    def review(call: ToolCallRequest, _session: str | None, _now: float) -> Steer | None:
+        for command in extract_commands(call, shell_tools):
+            danger = find_danger(command, sets)
             if danger is not None:
                 return Steer(danger.message, danger.reason, DANGEROUS_COMMANDS, danger.command)
         return None
 
+    return review
 
-@dataclass(frozen=True, slots=True)
-class RuleHandler:
-    """Steers calls that match a user-defined rule."""
 
-    rule: GeneralRule
-    pattern: re.Pattern[str]
-    memory: WarnedCommands
-    shell_tools: ShellTools
+def _build_rule_handler(
+    rule: GeneralRule, memory: WarnedCommands, shell_tools: ShellTools
+) -> Handler:
+    """Build the handler of a user's rule: it steers calls with a matching text."""
+    tools = {normalize_tool_name(name) for name in rule.tools}
+    pattern = re.compile(rule.pattern)
 
-    @property
-    def priority(self) -> int:
-        """The rule's priority."""
-        return self.rule.priority
-
-    def review(self, call: ToolCallRequest, session: str | None, now: float) -> Steer | None:
-        """Steer a call with a matching text; once per session if the rule says so."""
-        if not self._applies_to(call.tool):
+    def review(call: ToolCallRequest, session: str | None, now: float) -> Steer | None:
+        if tools and "*" not in tools and normalize_tool_name(call.tool) not in tools:
             return None
-        text = next(filter(self.pattern.search, self._list_texts(call)), None)
+        if not tools and not runs_commands(call.tool, shell_tools):
+            return None
+        commands = map(render_command, extract_commands(call, shell_tools))
+        texts = tuple(commands) or (_render_arguments(call.arguments),)
+        text = next(filter(pattern.search, texts), None)
         if text is None:
             return None
-        name = self.rule.name
-        key = f"{name}\n{' '.join(text.split())}"
-        if self.rule.once and not _is_first_time(self.memory, session, key, now):
+        key = f"{rule.name}\n{' '.join(text.split())}"
+        if rule.once and not _is_first_time(memory, session, key, now):
             return None
-        return Steer(self.rule.message, f"the rule {name!r} matches", name, text)
+        return Steer(rule.message, f"the rule {rule.name!r} matches", rule.name, text)
 
-    def _applies_to(self, tool: str) -> bool:
-        names = {normalize_tool_name(name) for name in self.rule.tools}
-        if not names:
-            return runs_commands(tool, self.shell_tools)
-        return "*" in names or normalize_tool_name(tool) in names
-
-    def _list_texts(self, call: ToolCallRequest) -> Iterator[str]:
-        """Yield the commands of a call, or its arguments as JSON if it has none."""
-        commands = extract_commands(call, self.shell_tools)
-        yield from map(render_command, commands)
-        if not commands:
-            yield _render_arguments(call.arguments)
+    return review
 
 
 def _render_arguments(arguments: object) -> str:
+    """Return the arguments of a call without commands as JSON."""
     if isinstance(arguments, str):
         return arguments
     try:

@@ -7,6 +7,7 @@ import json
 import threading
 from collections import deque
 from dataclasses import dataclass
+from uuid import uuid4
 
 from ci_agent_eval.model_traffic.forwarding.listener import (
     bind_socket,
@@ -14,7 +15,7 @@ from ci_agent_eval.model_traffic.forwarding.listener import (
     get_url,
 )
 from ci_agent_eval.model_traffic.forwarding.upstream import open_client, parse_upstream
-from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, build_reactor
+from ci_agent_eval.steering.policy.reactor import build_reactor
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, SteeringSettings
 from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
 from ci_agent_eval.steering.proxy.app import SteeringProxy
@@ -120,7 +121,7 @@ class Rig:
         memory = SteeringStore()
 
         def build_reviewer():
-            return reviewer or build_reactor(settings, AnswerWarnedCommands(memory))
+            return reviewer or build_reactor(settings, memory.for_answer(uuid4()))
 
         self._answer_reviewer = AnswerReviewer(
             build_reviewer, lambda: 0.0, limits or SizeLimits(), session_header

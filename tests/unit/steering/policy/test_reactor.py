@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -97,27 +96,18 @@ def test_targeted_runs_go_through_and_store_nothing():
     assert chat.memory.count == 0
 
 
-@dataclass(frozen=True)
-class Says:
-    name: str
-    priority: int
-    decision: object = None
-
-    def review(self, call, session, now):
-        return self.decision
-
-
 def test_the_highest_priority_decides_and_of_equals_the_first():
     allow, steer = Allow("yes"), Steer("no", "r", "h")
 
     def decide(*handlers):
-        return Reactor(handlers).review(ToolCallRequest("x", None), None, 0)
+        chain = [(priority, lambda *_, each=decision: each) for priority, decision in handlers]
+        return Reactor(chain).review(ToolCallRequest("x", None), None, 0)
 
-    assert decide(Says("a", 1, allow), Says("b", 2, steer)) is steer
-    assert decide(Says("a", 2, allow), Says("b", 1, steer)) is allow
-    assert decide(Says("a", 2), Says("b", 1, steer)) is steer
-    assert decide(Says("a", 1, allow), Says("b", 1, steer)) is allow
-    assert decide(Says("a", 1)) == Allow("no handler holds it back")
+    assert decide((1, allow), (2, steer)) is steer
+    assert decide((2, allow), (1, steer)) is allow
+    assert decide((2, None), (1, steer)) is steer
+    assert decide((1, allow), (1, steer)) is allow
+    assert decide((1, None)) == Allow("no handler holds it back")
 
 
 RULE = GeneralRule(name="no-curl", pattern=r"\bcurl\b", message="Use the client.")
@@ -127,7 +117,7 @@ def test_dangerous_commands_come_before_full_runs_and_these_before_the_users_rul
     rule = GeneralRule(name="any", pattern="pytest", message="mine")
     chat = Chat(SteeringSettings(enabled=True, dangerous=tuple(DANGEROUS_SETS), general=(rule,)))
 
-    assert [handler.priority for handler in chat.reactor.handlers] == [100, 95, 50]
+    assert [priority for priority, _ in chat.reactor.handlers] == [100, 95, 50]
     assert chat.send("pytest; rm -rf /").handler == "dangerous-commands"
     # What was held back for its danger was no attempt at a full run.
     assert chat.memory.count == 0

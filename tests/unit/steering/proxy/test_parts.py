@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 
 from ci_agent_eval.errors import InputError
@@ -9,7 +11,7 @@ from ci_agent_eval.model_traffic.forwarding.headers import (
     get_end_to_end_headers,
 )
 from ci_agent_eval.model_traffic.forwarding.upstream import parse_upstream
-from ci_agent_eval.steering.policy.reactor import AnswerWarnedCommands, build_reactor
+from ci_agent_eval.steering.policy.reactor import build_reactor
 from ci_agent_eval.steering.policy.settings import SteeringSettings
 from ci_agent_eval.steering.proxy import answer_reviewer
 from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer
@@ -47,7 +49,7 @@ def test_spellings_of_one_intent_in_one_answer_are_all_held_and_run_in_the_next(
     memory = SteeringStore()
     settings = SteeringSettings(enabled=True)
     review = AnswerReviewer(
-        lambda: build_reactor(settings, AnswerWarnedCommands(memory)), lambda: 0.0
+        lambda: build_reactor(settings, memory.for_answer(uuid4())), lambda: 0.0
     )
     commands = ["pytest -q", "python -m pytest", "pytest | tail", "pytest -q"]
     calls = [ClientCall(str(at), "bash", {"command": c}) for at, c in enumerate(commands)]
