@@ -10,23 +10,11 @@ from ci_agent_eval.redaction.environment_secrets import find_secrets
 
 _HARMLESS = frozenset(
     {
-        "accept",
-        "accept-charset",
-        "accept-encoding",
-        "accept-language",
-        "cache-control",
-        "connection",
-        "content-encoding",
-        "content-length",
-        "content-type",
-        "host",
-        "mcp-protocol-version",
-        "origin",
-        "prefer",
-        "traceparent",
-        "user-agent",
+        "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control",
+        "connection", "content-encoding", "content-length", "content-type", "host",
+        "mcp-protocol-version", "origin", "prefer", "traceparent", "user-agent",
     }
-)
+)  # fmt: skip
 """Headers whose values are common words in reports, such as `application/json`."""
 
 _BETWEEN = re.compile(r"[\s;,]+")

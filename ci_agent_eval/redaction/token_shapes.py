@@ -7,18 +7,17 @@ is ambiguous, so matching takes linear time.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ci_agent_eval.redaction.known_secrets import REDACTED
 
 
-@dataclass(frozen=True, slots=True)
-class TokenShape:
+class TokenShape(NamedTuple):
     """A token's pattern, and words of which one must be present before it is searched."""
 
     words: tuple[str, ...]
     pattern: re.Pattern[str]
-    replacement: str = REDACTED
+    replacement: str
 
 
 def _build_shape(pattern: str, *words: str, replacement: str = REDACTED) -> TokenShape:
@@ -96,9 +95,7 @@ ANY_WORD = re.compile("|".join(re.escape(word) for shape in SHAPES for word in s
 
 def remove_tokens(text: str) -> str:
     """Replace everything with a token's shape."""
-    for shape in SHAPES:
-        for word in shape.words:
-            if word in text:
-                text = shape.pattern.sub(shape.replacement, text)
-                break
+    for words, pattern, replacement in SHAPES:
+        if any(word in text for word in words):
+            text = pattern.sub(replacement, text)
     return text
