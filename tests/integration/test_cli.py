@@ -162,7 +162,7 @@ def test_no_results_is_a_failure_with_a_report(agent_eval, tmp_path):
         ),
         (["report", "--config", "no.toml"], "", "no.toml: cannot be read"),
         (["run", "--min-pass-rate", "2"], "", "option --min-pass-rate: Input should be less than"),
-        (["run", "--nonsense"], "", "No such option"),
+        (["run", "--cassette=auto"], "", "Write options of pytest after `--`."),
         (["publish"], "", "agent-eval-report/verdict.json: cannot be read"),
         (["report", "--junit", "x"], "pytest_args = 'x'\n", "toml:1: pytest_args: must be a list"),
         (["run", "--python", "no-such-python"], "", "no-such-python cannot run the suite"),

@@ -148,7 +148,19 @@ def _build_links(settings: Settings) -> Links:
     return build_links(load_event(os.environ), settings)
 
 
-@cli.command(cls=SettingsCommand, epilog=EXIT_CODES)
+class _SuiteCommand(SettingsCommand):
+    """A command that takes pytest's options behind its own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; the error about an unknown option says where pytest's stand."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            text = f"{error.message} Write options of pytest after `--`."
+            raise click.NoSuchOption(error.option_name, text, error.possibilities, ctx) from None
+
+
+@cli.command(cls=_SuiteCommand, epilog=EXIT_CODES)
 @click.argument("paths", nargs=-1)
 @add_settings_options(publishing=False)
 @click.option("--python", help="Interpreter of the suite; default: the active virtual environment.")
