@@ -1,6 +1,6 @@
 """Steering: decisions a second, hostile commands, and what a coding agent waits for its hook.
 
-The commands are those of tests/unit/steering/policy/cases; no answer is stored between rounds.
+The commands are those of tests/unit/steering/policy/cases.txt; no answer is stored between rounds.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 import signal
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.garbage import collect_garbage, find_open_sockets
 from tests.installed_packages import Packages
+from tests.tables import read_sections
 
 pytest_plugins = ["pytester"]
 
@@ -91,16 +91,6 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
     return Packages(folder, monkeypatch)
 
 
-def read_golden_cases(name: str) -> dict[str, str]:
-    """Return the outputs of a golden file of several cases by their headings."""
-    text = (GOLDEN / name).read_bytes().decode()
-    _, *parts = re.split(r"^===== (.+) =====\n", text, flags=re.MULTILINE)
-    return {
-        heading: output.removesuffix("\n")
-        for heading, output in zip(parts[::2], parts[1::2], strict=True)
-    }
-
-
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str | Mapping[str, str]], None]:
     """Hold a whole output, or one for each heading, against a file under tests/golden."""
@@ -115,7 +105,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str | Mapping[str, 
         if isinstance(output, str):
             assert output == path.read_bytes().decode()
             return
-        stored = read_golden_cases(name)
+        stored = read_sections(path)
         wrong = [case for case in output if output[case] != stored.get(case)]
         for case in wrong[:1]:
             assert output[case] == stored.get(case), f"{name} differs in {', '.join(wrong)}"

@@ -1,10 +1,11 @@
-"""Tables of cases: one test runs every row, and names each row that fails."""
+"""Tables of cases: one test runs every row and names each that fails; files of several texts."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,22 @@ Test = Callable[..., None]
 def read_rows(path: Path) -> list[Any]:
     """Return the rows of a file of cases, one JSON value a line."""
     return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
+
+
+def read_sections(path: Path) -> dict[str, str]:
+    """Return the texts of a file by their headings, `===== heading =====`."""
+    _, *parts = re.split(r"^===== (.+) =====\n", path.read_bytes().decode(), flags=re.MULTILINE)
+    return {
+        heading: text.removesuffix("\n")
+        for heading, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def write_sections(path: Path, folder: Path) -> None:
+    """Write each text of a file into the file that its heading names, in a folder."""
+    for name, text in read_sections(path).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(text.encode())
 
 
 class _Row(NamedTuple):

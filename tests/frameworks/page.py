@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 from tests.frameworks.frameworks import FRAMEWORKS
-from tests.frameworks.rows import COLUMNS, FOLDER, YES
+from tests.frameworks.rows import COLUMNS, YES, load_rows
 
 PAGE = Path(__file__).parents[2] / "docs/agents.md"
 _TABLE = re.compile(r"(<!-- generated: table -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def load_rows() -> dict[str, Any]:
+def order_rows() -> dict[str, Any]:
     """Return the recorded rows by framework, in the order of the table."""
-    paths = {name: FOLDER / f"{name}.json" for name in FRAMEWORKS}
-    return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
+    rows = load_rows()
+    return {name: rows[name] for name in FRAMEWORKS if name in rows}
 
 
 def render_table() -> str:
     """Return the versions of the frameworks, and the cells that are not reached, with reasons."""
     lines = ["| framework | tested version | differences |", "|---|---|---|"]
-    for name, row in load_rows().items():
+    for name, row in order_rows().items():
         missing: dict[str, list[str]] = {}
         for column, text in row["cells"].items():
             if text != YES and not text.isdecimal():

@@ -1,4 +1,4 @@
-"""The rows of the table in docs/agents.md: one file for each framework, written by its tests."""
+"""The rows of the table in docs/agents.md: `rows.json`, written by the tests of each framework."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.frameworks.reasons import REASONS
 
-FOLDER = Path(__file__).parent / "rows"
+FILE = Path(__file__).parent / "rows.json"
 YES = "yes"
 
 
@@ -56,12 +57,17 @@ class Row:
 
     def compare_or_write(self, *, update: bool) -> None:
         """Compare the row with the recorded one, or record it. Raises AssertionError."""
-        path = FOLDER / f"{self.framework}.json"
         if set(self.cells) != set(COLUMNS):
             return  # not all tests ran, or passed
         cells = {column: self.cells[column] for column in COLUMNS}
-        text = json.dumps({"version": self.version, "cells": cells}, indent=2) + "\n"
+        recorded = load_rows()
+        rows = recorded | {self.framework: {"version": self.version, "cells": cells}}
         if update:
-            FOLDER.mkdir(exist_ok=True)
-            path.write_text(text)
-        assert path.read_text() == text, "UPDATE_GOLDEN=1 make frameworks writes the rows anew"
+            FILE.write_text(json.dumps(dict(sorted(rows.items())), indent=2) + "\n")
+        assert load_rows() == rows, "UPDATE_GOLDEN=1 make frameworks writes the rows anew"
+
+
+def load_rows() -> dict[str, Any]:
+    """Return the recorded rows by framework."""
+    rows: dict[str, Any] = json.loads(FILE.read_text())
+    return rows

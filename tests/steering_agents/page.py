@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-ROWS = Path(__file__).with_name("rows")
+ROWS = Path(__file__).with_name("rows.json")
 PAGE = Path(__file__).parents[2] / "docs/steering.md"
 _TABLE = re.compile(r"(<!-- generated -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -30,12 +30,10 @@ REASONS = {("gemini", "proxy"): "no: it does not read Gemini's format"}
 
 def render_table() -> str:
     """Return the table of the recorded rows."""
+    recorded = json.loads(ROWS.read_text())
     lines = ["| agent | version | hook | proxy | other hosts |", "|---|---|---|---|---|"]
     for agent, label in LABELS.items():
-        rows = {
-            where: json.loads((ROWS / f"{agent}-{where}.json").read_text())
-            for where in ("hook", "proxy")
-        }
+        rows = {where: recorded[f"{agent}-{where}"] for where in ("hook", "proxy")}
         cells = [REASONS.get((agent, where)) or _mark(row) for where, row in rows.items()]
         tries = any(row["tries_other_hosts"] for row in rows.values())
         hosts = "tried, refused" if tries else "none"

@@ -94,7 +94,7 @@ def test_the_table_is_that_of_the_recorded_rows():
 
 
 def test_every_adapter_has_a_row_and_every_row_the_locked_version():
-    rows = frameworks_page.load_rows()
+    rows = frameworks_page.order_rows()
     assert list(rows) == list(FRAMEWORKS)
     without_adapter = {"node", "sdks"}  # other languages, and functions
     tested = [one for one in FRAMEWORKS.values() if one.environment not in without_adapter]

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from tests.integration.steering.in_process import run_steer
 
-FIXTURES = sorted(Path(__file__).with_name("fixtures").glob("*.json"))
+EVENTS = json.loads(Path(__file__).with_name("hook_events.json").read_text())
+"""Events as agents document them, with both answers and their sources."""
+
 ENABLE = "--enable-pytest-full-suite-steering"
-CLAUDE = json.loads((Path(__file__).with_name("fixtures") / "claude-code-pre-tool-use.json").read_text())["event"]  # fmt: skip
+CLAUDE = EVENTS["claude-code-pre-tool-use"]["event"]
 
 
 def run_hook(folder, event, *options, **environ):

@@ -1,6 +1,6 @@
 """The hook as a coding agent runs it: a process for each event, in each agent's own format.
 
-A file in fixtures/ is an event as its agent documents it, with both answers and their source.
+`hook_events.json` has the events as agents document them, with both answers and their source.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ci_agent_eval.steering.hook.command import HookOptions, parse_hook_options
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, RESEND
 from tests.integration.steering.hook_events import (
     ENABLE,
-    FIXTURES,
+    EVENTS,
     decided,
     renamed,
     run_hook,
@@ -26,8 +26,7 @@ from tests.integration.steering.hook_events import (
 )
 from tests.tables import each_row
 
-DOCUMENTED = {path.stem: json.loads(path.read_text()) for path in FIXTURES}
-each_event = each_row("fixture", DOCUMENTED.values(), ids=DOCUMENTED)
+each_event = each_row("fixture", EVENTS.values(), ids=EVENTS)
 
 
 def filled(expected, answer, *, names_session):
@@ -84,7 +83,7 @@ def needs_no_store(name, fault):
     "fixture,broken",
     [
         pytest.param(fixture, fault, id=f"{name}-{fault}")
-        for name, fixture in DOCUMENTED.items()
+        for name, fixture in EVENTS.items()
         for fault in FAULTS
         if not needs_no_store(name, fault)
     ],

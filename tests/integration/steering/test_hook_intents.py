@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from tests.integration.steering.hook_events import (
     CLAUDE,
     ENABLE,
+    EVENTS,
     decided,
     is_denied,
     renamed,
@@ -110,8 +110,7 @@ def test_an_insisted_call_runs_if_the_conversations_results_are_out_of_reach(hoo
 @each_row("agent", ["copilot", "opencode"])
 def test_of_equal_calls_in_one_answer_of_others_all_are_denied(hook, agent):
     name = {"copilot": "copilot-pre-tool-use", "opencode": "opencode-tool-execute-before"}[agent]
-    path = Path(__file__).with_name("fixtures") / f"{name}.json"
-    event = json.loads(path.read_text())["event"]
+    event = EVENTS[name]["event"]
 
     assert is_denied(hook(event, ENABLE))
     assert is_denied(hook(event, ENABLE))

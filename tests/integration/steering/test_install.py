@@ -16,6 +16,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.hook.agents import AGENTS
 from ci_agent_eval.steering.hook.install import find_program, read_hook_commands
 from ci_agent_eval.steering.settings_loader import parse_steering_settings
+from tests.integration.steering.hook_events import EVENTS
 from tests.integration.steering.in_process import run_steer
 from tests.tables import each_row
 
@@ -177,10 +178,7 @@ FILES = {
     "copilot": (".github/hooks/agent-eval.json", ".copilot/hooks/agent-eval.json"),
     "opencode": (".opencode/plugins/agent-eval.js", ".config/opencode/plugins/agent-eval.js"),
 }
-EVENTS = {
-    json.loads(path.read_text())["agent"]: json.loads(path.read_text())
-    for path in sorted(Path(__file__).with_name("fixtures").glob("*.json"))
-}
+EVENTS_BY_AGENT = {documented["agent"]: documented for documented in EVENTS.values()}
 
 
 @each_row("scope", ["--project", "--user"])
@@ -202,14 +200,14 @@ def test_each_agents_hook_is_installed_works_and_is_removed(tmp_path, agent, sco
     if scope == "--project":  # the command of the other scope is the same one
         ran = subprocess.run(
             ["/bin/sh", "-c", command],
-            input=json.dumps(EVENTS[agent]["event"]),
+            input=json.dumps(EVENTS_BY_AGENT[agent]["event"]),
             env={**os.environ, "PATH": "/nowhere", "XDG_STATE_HOME": str(tmp_path / "state")},
             capture_output=True,
             text=True,
             check=True,
             timeout=600,
         )
-        assert json.loads(ran.stdout).keys() == EVENTS[agent]["denied"].keys()
+        assert json.loads(ran.stdout).keys() == EVENTS_BY_AGENT[agent]["denied"].keys()
     assert run_text(tmp_path, "uninstall", "--for", agent, scope).returncode == 0
     assert not path.exists() or read_hook_commands(AGENTS[agent], path) == []
     assert path.exists() == (agent not in {"copilot", "opencode"})

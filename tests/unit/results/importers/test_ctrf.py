@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from ci_agent_eval.results.load import load_results
-from tests.conftest import read_golden_cases
+from tests.conftest import GOLDEN
+from tests.tables import read_sections
 from tests.unit.results.importers.reading import FILES, describe, loaded, read_document
 
 
@@ -81,7 +82,7 @@ def test_files_of_each_tool_come_to_the_golden_text(golden):
 
 
 def test_outcomes_and_conclusion_of_our_own_report_are_the_same(tmp_path):
-    text = read_golden_cases("render/json.txt")["regressed.ctrf.json"]
+    text = read_sections(GOLDEN / "render/json.txt")["regressed.ctrf.json"]
     (tmp_path / "regressed.ctrf.json").write_text(text)
     written = json.loads(text)["results"]
     found = load_results(["regressed.ctrf.json"], [], root=tmp_path)

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.results.junit.failure_places import locate_failures
 from ci_agent_eval.results.junit.reader import read_junit
-from tests.tables import each_row
+from tests.tables import each_row, read_sections, write_sections
 
 FIXTURES = Path(__file__).parents[3] / "fixtures/junit"
-SHOP = FIXTURES / "suites/failing"
 
 
-def test_failures_of_runners_have_titles_messages_and_places(golden) -> None:
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the suites whose failures the files hold."""
+    folder = tmp_path_factory.mktemp("suites")
+    write_sections(FIXTURES / "suites.txt", folder)
+    return folder / "failing"
+
+
+def test_failures_of_runners_have_titles_messages_and_places(golden, shop: Path) -> None:
     lines = []
-    for path in sorted((FIXTURES / "failing").glob("*.xml")):
-        lines.append(path.stem)
-        with path.open("rb") as file:
-            found = locate_failures(read_junit(file).failing, SHOP)
+    for name, text in read_sections(FIXTURES / "failing.txt").items():
+        lines.append(name.removesuffix(".xml"))
+        found = locate_failures(read_junit(io.BytesIO(text.encode())).failing, shop)
         lines += [f"  {one.title}\n    {one.file}:{one.line}\n    {one.message}" for one in found]
     text = "\n".join(lines)
     golden("junit/places.txt", f"{text}\n")
@@ -92,11 +100,11 @@ def test_place_that_the_file_states_stays(tmp_path: Path) -> None:
     assert _find_place(case, tmp_path) == ("web/cart.test.js", 3)
 
 
-@given(st.text(alphabet="at./\\:()\"' ,lineC9jsgopy-\n$<>", max_size=400))
-def test_any_text_gives_a_file_of_the_repository_or_none(text: str) -> None:
-    file, line = _find_place(_build_case(text), SHOP)
+@given(text=st.text(alphabet="at./\\:()\"' ,lineC9jsgopy-\n$<>", max_size=400))
+def test_any_text_gives_a_file_of_the_repository_or_none(shop: Path, text: str) -> None:
+    file, line = _find_place(_build_case(text), shop)
 
-    assert file is None or (SHOP / file).is_file()
+    assert file is None or (shop / file).is_file()
     assert line is None or line >= 1
 
 

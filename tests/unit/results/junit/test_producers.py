@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
+
+import pytest
 
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.analysis.summary import summarize_results
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.gate import GatePolicy, decide_verdict
 from ci_agent_eval.results.load import load_results
-from tests.tables import each_row
+from tests.tables import each_row, read_sections, write_sections
 
-ROOT = Path(__file__).parents[4]
-FILES = ROOT / "tests/fixtures/junit"
+FIXTURES = Path(__file__).parents[3] / "fixtures/junit"
+JEST = "jest-junit-17.0.0.xml"
 
 GO = "example.com/desk::Test"
 GO_FLAKY = (f"{GO}Flaky", f"{GO}Group", f"{GO}Group/flaky")
@@ -60,8 +63,17 @@ STRICTER = {
 }
 
 
-def read(name: str) -> LoadedResults:
-    return load_results([], [f"{name}.xml"], root=FILES)
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the file of each runner."""
+    folder = tmp_path_factory.mktemp("files")
+    write_sections(FIXTURES / "files.txt", folder)
+    shutil.copy(FIXTURES / JEST, folder)
+    return folder
+
+
+def read(folder: Path, name: str) -> LoadedResults:
+    return load_results([], [f"{name}.xml"], root=folder)
 
 
 def passes(loaded: LoadedResults) -> bool:
@@ -70,8 +82,8 @@ def passes(loaded: LoadedResults) -> bool:
 
 
 @each_row("name", JUDGED | STRICTER)
-def test_a_file_is_judged_as_its_runner_judged_it(name: str) -> None:
-    loaded = read(name)
+def test_a_file_is_judged_as_its_runner_judged_it(files: Path, name: str) -> None:
+    loaded = read(files, name)
     tally = loaded.tests.tally
     counts = (tally.passed, tally.failed, tally.error, tally.skipped)
     assert (passes(loaded), counts, loaded.tests.flaky) == (JUDGED | STRICTER)[name]
@@ -85,8 +97,8 @@ EXPLAINED = {
 
 
 @each_row("name", EXPLAINED)
-def test_totals_that_the_producer_explains_are_told_and_do_not_gate(name: str) -> None:
-    (found,) = read(name).findings
+def test_totals_that_the_producer_explains_are_told_and_do_not_gate(files: Path, name: str) -> None:
+    (found,) = read(files, name).findings
     assert (found.kind, found.blocking) == ("declared_counts_differ", False)
     assert EXPLAINED[name] in found.message
 
@@ -95,18 +107,18 @@ def test_totals_that_the_producer_explains_are_told_and_do_not_gate(name: str) -
     "name",
     ["surefire-2.22.2-junit4-flaky", "gotestsum-1.13.0-rerun-fails", "pytest-rerunfailures-16.7"],
 )
-def test_totals_of_every_attempt_are_right(name: str) -> None:
-    assert read(name).findings == ()
+def test_totals_of_every_attempt_are_right(files: Path, name: str) -> None:
+    assert read(files, name).findings == ()
 
 
-def test_a_test_of_node_that_failed_beside_its_subtests_is_told() -> None:
-    (found,) = read("node-24.21.0-parent").findings
+def test_a_test_of_node_that_failed_beside_its_subtests_is_told(files: Path) -> None:
+    (found,) = read(files, "node-24.21.0-parent").findings
     assert found.blocking
     assert "node:test counts 1 failed test and wrote no failed case" in found.message
 
 
 def test_the_documents_name_every_file_and_no_other() -> None:
-    page = (FILES / "README.md").read_text(encoding="utf-8")
+    page = (FIXTURES / "README.md").read_text(encoding="utf-8")
     table = page.partition("## Producers")[2]
-    files = {path.stem for path in FILES.glob("*.xml")}
-    assert files == (JUDGED | STRICTER).keys() == set(re.findall(r"`([\w.-]+)\.xml`", table))
+    names = {name.removesuffix(".xml") for name in (*read_sections(FIXTURES / "files.txt"), JEST)}
+    assert names == (JUDGED | STRICTER).keys() == set(re.findall(r"`([\w.-]+)\.xml`", table))

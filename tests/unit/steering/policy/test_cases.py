@@ -1,6 +1,6 @@
-"""Each line of `cases/` is a case: the answer, the command, and behind `##` the reason.
+"""Each line of `cases.txt` is a case: the answer, the command, and behind `##` the reason.
 
-`⏎` in a command is a new line. A file named `*.powershell.txt` or `*.cmd.txt` is of that shell.
+`⏎` in a command is a new line. The sections `powershell` and `cmd` are of these shells.
 The answers: `full`, `targeted`, `nothing` (pytest starts and runs no test), `no` (it does not).
 """
 
@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from ci_agent_eval.steering.policy.detection import detect_in_text
 from ci_agent_eval.steering.policy.model import DetectionResult
+from tests.tables import read_sections
 
-CASES = Path(__file__).parent / "cases"
+CASES = Path(__file__).parent / "cases.txt"
 
 
 def answer(finding: DetectionResult) -> str:
@@ -25,7 +26,7 @@ def answer(finding: DetectionResult) -> str:
 
 
 class Case(NamedTuple):
-    """One line of a file."""
+    """One line of a file, and its section with the number of the line."""
 
     place: str
     expected: str
@@ -34,16 +35,16 @@ class Case(NamedTuple):
     shell: str = "bash"
 
 
-def read_cases(folder: Path) -> Iterator[Case]:
-    """Yield the cases of all files in a folder."""
-    for path in sorted(folder.glob("*.txt")):
-        shell = {"powershell": "powershell", "cmd": "cmd"}.get(path.stem.rpartition(".")[2], "bash")
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+def read_cases(path: Path) -> Iterator[Case]:
+    """Yield the cases of all sections of a file."""
+    for name, section in read_sections(path).items():
+        shell = name if name in ("powershell", "cmd") else "bash"
+        for number, line in enumerate(section.splitlines(), 1):
             if line and not line.startswith("#"):
                 expected, rest = line.split(" ", 1)
                 command, _, reason = rest.rpartition(" ## ")
                 text = command.strip(" ").replace("⏎", "\n")
-                yield Case(f"{path.name}:{number}", expected, text, reason, shell)
+                yield Case(f"{name}:{number}", expected, text, reason, shell)
 
 
 def cases() -> list[Case]:

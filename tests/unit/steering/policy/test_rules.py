@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ci_agent_eval.steering.policy.detection import detect_in_argv, detect_in_text
 from ci_agent_eval.steering.policy.model import DetectionResult, PytestProject, Rules
-from tests.tables import each_row
+from tests.tables import each_row, read_sections
 from tests.unit.steering.policy.test_cases import answer
 
 ALIASES = Rules(aliases=("make test", "tox", "nox", "npm test", "just check", "./scripts/test.sh"))
@@ -18,8 +18,8 @@ def of(command: str, rules: Rules) -> str:
 
 
 def read_rule_cases(name: str) -> list[tuple[str, str]]:
-    """Return the answers and commands of a file."""
-    lines = (Path(__file__).parent / f"rule_cases/{name}.txt").read_text().splitlines()
+    """Return the answers and commands of a section."""
+    lines = read_sections(Path(__file__).parent / "rule_cases.txt")[name].splitlines()
     return [tuple(line.split(" ", 1)) for line in lines if not line.startswith("#")]
 
 

@@ -1,4 +1,4 @@
-"""Each line of `runner_cases/` is a case, with the runner of the file's name switched on.
+"""Each line of `runner_cases.txt` is a case, with the runner of its section switched on.
 
 The lines were written from each tool's documentation before its rules. The answers are those of
 `test_cases.py`.
@@ -18,7 +18,7 @@ from ci_agent_eval.steering.runners import RUNNER_NAMES, find_runners, load_runn
 from tests.tables import each_row
 from tests.unit.steering.policy.test_cases import Case, answer, read_cases
 
-CASES = Path(__file__).parent / "runner_cases"
+CASES = Path(__file__).parent / "runner_cases.txt"
 
 
 ALL_RUNNERS = Rules(runners=load_runners(RUNNER_NAMES))
@@ -26,7 +26,7 @@ ALL_RUNNERS = Rules(runners=load_runners(RUNNER_NAMES))
 
 def cases() -> list[tuple[str, Case]]:
     """Return the cases with their runners."""
-    return [(case.place.partition(".")[0], case) for case in read_cases(CASES)]
+    return [(case.place.partition(":")[0], case) for case in read_cases(CASES)]
 
 
 def judge(runner: str, case: Case) -> str | None:
