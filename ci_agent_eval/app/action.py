@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from ci_agent_eval.app.fork_handoff import (
     download_results,
@@ -40,7 +41,6 @@ from ci_agent_eval.config.settings import (
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.errors import AgentEvalError, InputError, PublishError
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.github.api import RunsApi
 from ci_agent_eval.github.api_errors import NotAllowedError
 from ci_agent_eval.github.event import Event
 from ci_agent_eval.github.publication import PublishResult
@@ -54,6 +54,10 @@ from ci_agent_eval.results.baselines.artifact import build_artifact_source
 from ci_agent_eval.results.baselines.load import ARTIFACT
 from ci_agent_eval.runner import RunProgress
 from ci_agent_eval.runner.interpreter import find_suite_python
+
+if TYPE_CHECKING:
+    from ci_agent_eval.github.client import GitHubApi
+
 
 Echo = Callable[[str], None]
 
@@ -258,7 +262,7 @@ def publish_unexpected_errors(token: str, event: Event, job: Job, log: Log) -> I
 
 
 def _publish_refusal(
-    api: RunsApi, event: Event, job: Job, error: AgentEvalError, log: Log
+    api: GitHubApi, event: Event, job: Job, error: AgentEvalError, log: Log
 ) -> AgentEvalError:
     """Publish that the results were refused; return the error to raise."""
     message = Redactor.from_environ(job.environ).text(str(error))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ci_agent_eval.analysis.summary import Summary
 from ci_agent_eval.config.settings import Settings
@@ -17,7 +18,6 @@ from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import SESSION_NAME, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.github.api import Api, RunsApi
 from ci_agent_eval.github.api_errors import (
     CommentsRefusedError,
     NotAllowedError,
@@ -35,6 +35,10 @@ from ci_agent_eval.render.markdown.phrases import render_link
 from ci_agent_eval.render.markdown.report import render_marker
 from ci_agent_eval.render.sentences import describe_finding
 from ci_agent_eval.results.json_text import parse_json
+
+if TYPE_CHECKING:
+    from ci_agent_eval.github.client import GitHubApi
+
 
 _LARGEST_SESSION = 16 * 1024 * 1024
 _TITLE = "The results were refused"
@@ -55,7 +59,7 @@ def get_source_run(event: Event) -> SourceRun:
     return event.source
 
 
-def download_results(api: RunsApi, event: Event, *, name: str, into: Path) -> tuple[Session, ...]:
+def download_results(api: GitHubApi, event: Event, *, name: str, into: Path) -> tuple[Session, ...]:
     """Write the result files of the source run's artifacts to `into`, an empty folder.
 
     Returns their sessions in path order. Raises InputError, with a publishable message, if a file
@@ -192,7 +196,9 @@ def require_readable_files(findings: Iterable[Finding]) -> None:
             raise InputError(make_printable_line(f"{finding.where}: {describe_finding(finding)}"))
 
 
-def publish_refusal(api: Api, event: Event, sentence: str, *, settings: Settings, log: Log) -> None:
+def publish_refusal(
+    api: GitHubApi, event: Event, sentence: str, *, settings: Settings, log: Log
+) -> None:
     """Publish a refusal as a failed check run, and in existing comments.
 
     Raises PublishError after trying both.
@@ -214,7 +220,9 @@ def publish_refusal(api: Api, event: Event, sentence: str, *, settings: Settings
             publish_check_run(api, content, log)
 
 
-def _correct_comments(api: Api, event: Event, quoted: str, settings: Settings, log: Log) -> None:
+def _correct_comments(
+    api: GitHubApi, event: Event, quoted: str, settings: Settings, log: Log
+) -> None:
     """Replace the comments of earlier results on the commit's pull requests by the refusal."""
     mark = render_marker(settings.suite)
     run = f" ({render_link('run', quote_url(event.run_url))})" if event.run_url else ""

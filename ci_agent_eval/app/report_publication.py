@@ -5,17 +5,17 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.contract.wording import pluralize, without_commands
 from ci_agent_eval.gate.report import Report
-from ci_agent_eval.github.api import RunsApi
-from ci_agent_eval.github.dry_run import DryRun
 from ci_agent_eval.github.event import Event
 from ci_agent_eval.github.publication import Publication, PublishOptions, PublishResult
-from ci_agent_eval.github.publish import Connect, PublishEnvironment, publish_to_github
+from ci_agent_eval.github.publish import PublishEnvironment, publish_to_github
 from ci_agent_eval.github.retries import Level, Log
 from ci_agent_eval.github.runner_files import RunnerFiles, append_outputs
 from ci_agent_eval.github.signals import raise_on_termination
@@ -32,6 +32,10 @@ from ci_agent_eval.render.markdown.report import (
     render_step_summary,
 )
 from ci_agent_eval.render.report_view import build_report_view
+
+if TYPE_CHECKING:
+    from ci_agent_eval.github.client import GitHubApi
+
 
 Echo = Callable[[str], None]
 """Writes one line to standard output."""
@@ -112,28 +116,39 @@ def publish_report(
     token: str,
     environ: Mapping[str, str],
     echo: Echo,
-    dry_run: bool = False,
 ) -> PublishResult:
     """Publish a report, print the result of each part, and set the outputs with addresses."""
-    in_workflow = _in_workflow(environ)
-    files = RunnerFiles() if dry_run else _find_runner_files(environ)
-    log = create_log(echo, environ)
+    files, log = _find_runner_files(environ), create_log(echo, environ)
     with raise_on_termination():
         result = publish_to_github(
             build_publication(report, build_links(event, settings), settings, folder),
             event,
-            _build_publish_options(report, settings, in_workflow=in_workflow and not dry_run),
-            connect=_create_connector(event, token, log, echo, dry_run=dry_run),
+            _build_publish_options(report, settings, in_workflow=_in_workflow(environ)),
+            connect=create_github_connector(event, token, log),
             around=PublishEnvironment(files=files, log=log, emit=echo, token=_random_word),
         )
-    if dry_run:
-        echo("Dry run: nothing was sent.")
-        return result
     for part in result.parts:
         level: Level = "warning" if part.status == "failed" else "notice"
         log(level, part.sentence) if not part.is_published else echo(part.sentence)
     _write_addresses(result, files)
     return result
+
+
+def show_publication(
+    report: Report, event: Event | None, settings: Settings, *, folder: Path, echo: Echo
+) -> None:
+    """Print the Markdown of comment and check run, and send nothing; `event` None: unknown."""
+    links = Links() if event is None else build_links(event, settings)
+    publication = build_publication(report, links, settings, folder)
+    options = _build_publish_options(report, settings, in_workflow=False)
+    if options.comment != "off":
+        # In GitHub's log, unlike on its page, a fenced line of output could be a command.
+        echo(without_commands(f"Comment:\n\n{publication.comment_body}"))
+    if options.check_run:
+        annotations = pluralize(len(publication.annotations), "annotation")
+        echo(f"Check run {publication.check_name}, {publication.conclusion}, {annotations}:\n")
+        echo(without_commands(f"{publication.check_title}\n\n{publication.check_summary}"))
+    echo("Dry run: nothing was sent.")
 
 
 def write_outputs(report: Report, folder: Path, environ: Mapping[str, str]) -> None:
@@ -180,22 +195,14 @@ def _random_word() -> str:
     return secrets.token_hex(16)
 
 
-def _create_connector(
-    event: Event, token: str, log: Log, echo: Echo, *, dry_run: bool
-) -> Connect | None:
-    if dry_run:
-        return lambda: nullcontext(DryRun(event.repository, echo, log))
-    return create_github_connector(event, token, log)
-
-
 def create_github_connector(
     event: Event, token: str, log: Log
-) -> Callable[[], AbstractContextManager[RunsApi]] | None:
+) -> Callable[[], AbstractContextManager[GitHubApi]] | None:
     """Return a function that opens GitHub for an event's repository; None without a token."""
     if not token:
         return None
 
-    def connect() -> AbstractContextManager[RunsApi]:
+    def connect() -> AbstractContextManager[GitHubApi]:
         # Importing PyGithub takes a third of a second, so only publishing does it.
         from ci_agent_eval.github import client  # noqa: PLC0415 - see above
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from ci_agent_eval.contract.results import (
     CONFIRMATION_NAME,
@@ -20,9 +21,13 @@ from ci_agent_eval.contract.results import (
     SESSION_NAME,
 )
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.github.api import Artifact, RunsApi
+from ci_agent_eval.github.api import Artifact
 from ci_agent_eval.github.api_errors import make_printable_line
 from ci_agent_eval.storage.archives import ArchiveError, ArchiveLimits, extract_archive
+
+if TYPE_CHECKING:
+    from ci_agent_eval.github.client import GitHubApi
+
 
 MAX_ARTIFACTS = 300
 """Maximum number of artifacts of one run."""
@@ -63,7 +68,7 @@ def select_artifacts(artifacts: Iterable[Artifact], pattern: str) -> tuple[Artif
     return tuple(newest[name] for name in sorted(newest))
 
 
-def list_artifacts(api: RunsApi, run_id: int, pattern: str) -> tuple[Artifact, ...]:
+def list_artifacts(api: GitHubApi, run_id: int, pattern: str) -> tuple[Artifact, ...]:
     """Return a run's artifacts with a matching name; raises InputError and PublishError."""
     listed = api.artifacts_of_run(run_id, limit=MAX_ARTIFACTS + 1)
     if len(listed) > MAX_ARTIFACTS:
@@ -72,7 +77,7 @@ def list_artifacts(api: RunsApi, run_id: int, pattern: str) -> tuple[Artifact, .
 
 
 def fetch_artifacts(
-    api: RunsApi,
+    api: GitHubApi,
     artifacts: Sequence[Artifact],
     into: Path,
     *,
@@ -113,7 +118,7 @@ def _check_origin(artifact: Artifact, run_id: int, head_sha: str) -> None:
 
 
 def _fetch_one(
-    api: RunsApi, artifact: Artifact, folder: Path, wanted: IsWanted, limits: ArchiveLimits
+    api: GitHubApi, artifact: Artifact, folder: Path, wanted: IsWanted, limits: ArchiveLimits
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="agent-eval-") as packed:
         archive = Path(packed) / "artifact"

@@ -6,20 +6,17 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from ci_agent_eval.errors import PublishError
-from ci_agent_eval.github.api import (
-    Api,
-    CheckRun,
-    Json,
-    add_annotations,
-    complete_check_run,
-    create_check_run,
-)
+from ci_agent_eval.github.api import CheckRun, Json
 from ci_agent_eval.github.api_errors import AmbiguousWriteError
 from ci_agent_eval.github.publication import Conclusion, PublishedPart
 from ci_agent_eval.github.retries import Log, retry_ambiguous
 from ci_agent_eval.render.escape import code_span
+
+if TYPE_CHECKING:
+    from ci_agent_eval.github.client import GitHubApi
 
 BATCH_SIZE = 50
 """GitHub's maximum number of annotations per request."""
@@ -76,7 +73,7 @@ def _do_nothing(_page: str, _failed: bool) -> None:
 
 
 def publish_check_run(
-    api: Api, content: CheckRunContent, log: Log, on_open: OnOpen = _do_nothing
+    api: GitHubApi, content: CheckRunContent, log: Log, on_open: OnOpen = _do_nothing
 ) -> PublishedPart:
     """Ensure one completed check run with this content on the commit.
 
@@ -96,7 +93,7 @@ def publish_check_run(
 
 
 def _publish_content(
-    api: Api, content: CheckRunContent, log: Log, on_open: OnOpen
+    api: GitHubApi, content: CheckRunContent, log: Log, on_open: OnOpen
 ) -> PublishedPart:
     found = _select_own(api.check_runs_of(content.head_sha, content.name))
     if found and _is_published(found[-1], content):
@@ -108,7 +105,6 @@ def _publish_content(
     try:
         if run is None:
             run = _open_check_run(api, content)
-            _log_duplicates(api, run, found, content, log)
         on_open(run.url, bool(_find_failed_jobs(found, content)))
         _send_annotations(api, run, content)
         conclude_check_run(api, run, content.conclusion, content.external_id, content.output)
@@ -123,7 +119,7 @@ def _publish_content(
     return PublishedPart("check run", "created", sentence, run.url or None)
 
 
-def _agree_with_other_jobs(api: Api, run: CheckRun, content: CheckRunContent) -> str:
+def _agree_with_other_jobs(api: GitHubApi, run: CheckRun, content: CheckRunContent) -> str:
     """Lower the check run if another job of the attempt failed under its name; return the result.
 
     The newest check run counts, so a failed job lowers those that passed after it began. Of two
@@ -171,7 +167,7 @@ def _lower(summary: str) -> Json:
     }
 
 
-def _tidy_up(api: Api, content: CheckRunContent, error: BaseException) -> None:
+def _tidy_up(api: GitHubApi, content: CheckRunContent, error: BaseException) -> None:
     """Complete an open check run before the process ends; add a note about it to the error."""
     why = f"Publishing was cut short by {str(error) or type(error).__name__}."
     try:
@@ -182,25 +178,6 @@ def _tidy_up(api: Api, content: CheckRunContent, error: BaseException) -> None:
             "Publish the same results again to complete it."
         )
         raise
-
-
-def _log_duplicates(
-    api: Api, run: CheckRun, before: Sequence[CheckRun], content: CheckRunContent, log: Log
-) -> None:
-    """Log a notice if another process publishes the same results now: both check runs remain."""
-    try:
-        now = _select_own(api.check_runs_of(content.head_sha, content.name))
-    except PublishError as error:
-        log("notice", f"It is not known whether somebody else publishes the same now. {error}")
-        return
-    known = {run.id, *(one.id for one in before)}
-    duplicates = [one for one in now if one.external_id == run.external_id and one.id not in known]
-    if duplicates:
-        log(
-            "notice",
-            f"Check run {duplicates[0].id} says the same as this one, {run.id}: two jobs published "
-            "the same results at the same time. Both stay; publish from one job only.",
-        )
 
 
 def _select_own(runs: Sequence[CheckRun]) -> list[CheckRun]:
@@ -224,45 +201,52 @@ def _find_unfinished(runs: Sequence[CheckRun], content: CheckRunContent) -> Chec
     return next((run for run in open_runs if run.external_id == content.external_id), None)
 
 
-def _open_check_run(api: Api, content: CheckRunContent) -> CheckRun:
-    write = create_check_run(
-        content.name, content.head_sha, content.external_id, content.output, content.details_url
-    )
+def _open_check_run(api: GitHubApi, content: CheckRunContent) -> CheckRun:
+    body = {
+        "name": content.name,
+        "head_sha": content.head_sha,
+        "status": "in_progress",
+        "external_id": content.external_id,
+        "output": content.output,
+    }
+    if content.details_url is not None:
+        body["details_url"] = content.details_url
 
     def attempt(number: int) -> CheckRun:
         runs = api.check_runs_of(content.head_sha, content.name) if number else ()
-        return _find_unfinished(runs, content) or api.send_check_run(write)
+        opened = _find_unfinished(runs, content)
+        return opened or api.send_check_run(None, body, "create the check run")
 
     return retry_ambiguous(attempt, api.wait)
 
 
-def _send_annotations(api: Api, run: CheckRun, content: CheckRunContent) -> None:
+def _send_annotations(api: GitHubApi, run: CheckRun, content: CheckRunContent) -> None:
     """Send the missing annotations in batches."""
     sent = run.annotations_count
     while sent < len(content.annotations):
         sent = _send_batch(api, run.id, content, sent)
 
 
-def _send_batch(api: Api, run_id: int, content: CheckRunContent, sent: int) -> int:
+def _send_batch(api: GitHubApi, run_id: int, content: CheckRunContent, sent: int) -> int:
     """Send the batch after the first `sent`; return the new number of sent annotations.
 
     GitHub's count lags behind, so it is read only after an ambiguous failure of a batch.
     """
     batch = content.annotations[sent : sent + BATCH_SIZE]
-    write = add_annotations(run_id, content.output, batch)
+    body = {"output": {**content.output, "annotations": list(batch)}}
 
     def attempt(number: int) -> int:
         there = api.check_run(run_id).annotations_count if number else sent
         if there > sent:
             return there
-        api.send_check_run(write)
+        api.send_check_run(run_id, body, "add annotations to the check run")
         return sent + len(batch)
 
     return retry_ambiguous(attempt, api.wait)
 
 
 def _complete_as_failed(
-    api: Api, run: CheckRun | None, content: CheckRunContent, why: str, *, looks: int = 1
+    api: GitHubApi, run: CheckRun | None, content: CheckRunContent, why: str, *, looks: int = 1
 ) -> str:
     """Complete an incomplete check run as failed, so that it never passes a required check.
 
@@ -289,7 +273,7 @@ def _complete_as_failed(
     return "The check run was completed as failed and says why."
 
 
-def _find_opened(api: Api, content: CheckRunContent, looks: int) -> CheckRun | None:
+def _find_opened(api: GitHubApi, content: CheckRunContent, looks: int) -> CheckRun | None:
     """Search for an open check run; repeat after a second, as it may appear late."""
     for number in range(looks):
         if number:
@@ -330,18 +314,24 @@ _SUPERSEDED = {
 
 
 def conclude_check_run(
-    api: Api, run: CheckRun, conclusion: Conclusion, external_id: str, output: Json
+    api: GitHubApi, run: CheckRun, conclusion: Conclusion, external_id: str, output: Json
 ) -> None:
     """Complete a check run; raises PublishError.
 
     The write is retried without a read: it is idempotent, and a refused read would leave the check
     run in progress.
     """
-    write = complete_check_run(run.id, external_id, output, conclusion)
-    retry_ambiguous(lambda _number: api.send_check_run(write), api.wait)
+    body = {
+        "status": "completed",
+        "conclusion": conclusion,
+        "external_id": external_id,
+        "output": output,
+    }
+    action = "complete the check run"
+    retry_ambiguous(lambda _number: api.send_check_run(run.id, body, action), api.wait)
 
 
-def supersede_older(api: Api, run: CheckRun, before: Sequence[CheckRun], log: Log) -> None:
+def supersede_older(api: GitHubApi, run: CheckRun, before: Sequence[CheckRun], log: Log) -> None:
     """Complete, as failed, the check runs older than `run` that are still in progress.
 
     `before` are this program's check runs of this name on the commit when publishing began.
@@ -355,7 +345,7 @@ def supersede_older(api: Api, run: CheckRun, before: Sequence[CheckRun], log: Lo
             _supersede_one(api, old, log)
 
 
-def _supersede_one(api: Api, old: CheckRun, log: Log) -> None:
+def _supersede_one(api: GitHubApi, old: CheckRun, log: Log) -> None:
     try:
         # Marked, so that no other job of its attempt takes this for its verdict.
         conclude_check_run(api, old, "failure", f"{old.external_id}:superseded", _SUPERSEDED)

@@ -6,40 +6,30 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import wraps
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import github
 import requests
 from github.Artifact import Artifact as GithubArtifact
 from github.CheckRun import CheckRun as GithubCheckRun
-from github.GithubRetry import GithubRetry
 from github.IssueComment import IssueComment
 from github.PaginatedList import PaginatedList
 from github.PullRequest import PullRequest
 from github.Repository import Repository
 from github.WorkflowRun import WorkflowRun as GithubWorkflowRun
-from urllib3.connectionpool import ConnectionPool
-from urllib3.exceptions import (
-    ConnectTimeoutError,
-    MaxRetryError,
-    NewConnectionError,
-    ReadTimeoutError,
-)
+from urllib3.exceptions import ReadTimeoutError
 
 from ci_agent_eval.errors import PublishError
 from ci_agent_eval.github.api import (
     Artifact,
     CheckRun,
     Comment,
+    Json,
     Pull,
     WorkflowRun,
-    Write,
-    list_required_checks,
 )
 from ci_agent_eval.github.api_errors import (
     AmbiguousWriteError,
@@ -54,6 +44,7 @@ from ci_agent_eval.github.api_errors import (
 )
 from ci_agent_eval.github.concurrent_requests import PerThread
 from ci_agent_eval.github.download import DownloadTerms, download_to_file, is_allowed_address
+from ci_agent_eval.github.request_retry import RequestRetry
 from ci_agent_eval.github.retries import (
     TRIES,
     Clock,
@@ -61,12 +52,9 @@ from ci_agent_eval.github.retries import (
     Sleep,
     WaitBudget,
     WritePacer,
-    compute_retry_pause,
-    may_retry,
 )
 
 T = TypeVar("T")
-P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +89,7 @@ def open_api(
                 timeout=connection.timeout_s,
                 user_agent="ci-agent-eval",
                 per_page=100,
-                retry=_Retry(patience=patience, clock=clock),
+                retry=RequestRetry(patience=patience, clock=clock),
                 # `WritePacer` replaces PyGithub's own pauses, which use the real clock.
                 seconds_between_requests=None,
                 seconds_between_writes=None,
@@ -110,80 +98,6 @@ def open_api(
             return opened.enter_context(one)
 
         yield GitHubApi(session, connection, patience, WritePacer(clock, sleep), clock)
-
-
-class _Retry(GithubRetry):
-    """Lets `retries` decide whether and when urllib3 repeats a request.
-
-    PyGithub's own class never retries a PATCH or a 429 without Retry-After, and it repeats a POST
-    after a 502, which can create an object twice.
-    """
-
-    def __init__(self, *, patience: WaitBudget, clock: Clock, **rest: Any) -> None:
-        rest = {"total": TRIES - 1, "allowed_methods": frozenset({"GET"}), **rest}
-        super().__init__(**rest)
-        self._patience = patience
-        self._clock = clock
-        self._pause = (0.0, "")
-
-    def new(self, **kw: Any) -> _Retry:
-        return super().new(patience=self._patience, clock=self._clock, **kw)
-
-    def is_retry(
-        self,
-        method: str,
-        status_code: int,
-        has_retry_after: bool = False,  # noqa: ARG002 - urllib3's signature
-    ) -> bool:
-        return may_retry(method, status_code)
-
-    def increment(
-        self,
-        method: str | None = None,
-        url: str | None = None,
-        response: Any = None,
-        error: Exception | None = None,
-        _pool: ConnectionPool | None = None,
-        _stacktrace: TracebackType | None = None,
-    ) -> _Retry:
-        if error is not None and method != "GET" and not _was_never_sent(error):
-            raise error.with_traceback(_stacktrace)
-        try:
-            # `new` returns our own class, unlike the base class's annotation.
-            following = cast(
-                "_Retry", super().increment(method, url, response, error, _pool, _stacktrace)
-            )
-        except Exception as exhausted:
-            if response is not None:
-                # urllib3 would leave the connection open: it expects MaxRetryError only.
-                response.drain_conn()
-            if response is None or not isinstance(exhausted, MaxRetryError):
-                raise
-            raise PublishError(
-                f"GitHub answered {response.status} to {method} {url} {TRIES} times. "
-                "Run the job again later."
-            ) from None
-        following._plan(f"{method} {url}", response)  # noqa: SLF001 - the same class
-        return following
-
-    def _plan(self, request: str, response: Any) -> None:
-        """Set the pause and its reason before urllib3 requests it."""
-        status = None if response is None else int(response.status)
-        headers = {} if response is None else {k.lower(): v for k, v in response.headers.items()}
-        seconds = compute_retry_pause(
-            status, headers, failures=len(self.history), now=self._clock()
-        )
-        problem = "No answer from GitHub" if status is None else f"GitHub answered {status}"
-        self._pause = (seconds, f"{problem} to {request}")
-
-    def sleep(self, response: Any = None) -> None:  # noqa: ARG002 - urllib3's signature
-        self._patience.wait(*self._pause)
-
-
-def _was_never_sent(error: Exception) -> bool:
-    """Say whether a connection failed before the request was sent."""
-    cause = getattr(error, "original_error", error)
-    return isinstance(cause, NewConnectionError | ConnectTimeoutError)
 
 
 def _is_unfinished(error: BaseException | None) -> bool:
@@ -196,25 +110,12 @@ def _is_unfinished(error: BaseException | None) -> bool:
     return isinstance(error, requests.exceptions.ChunkedEncodingError)
 
 
-def _retry_unfinished(
-    read: Callable[Concatenate[GitHubApi, P], T],
-) -> Callable[Concatenate[GitHubApi, P], T]:
-    """Retry a read after a truncated response: urllib3 retries only before a response begins."""
-
-    @wraps(read)
-    def retry(self: GitHubApi, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        for tried in range(1, TRIES):
-            try:
-                return read(self, *args, **kwargs)
-            except UnfinishedAnswerError as error:
-                self.wait(2.0 ** (tried - 1), str(error).rstrip("."))
-        return read(self, *args, **kwargs)
-
-    return retry
-
-
 class GitHubApi:
-    """One repository on GitHub; implements the protocol `workflow_runs.RunsApi`."""
+    """One repository on GitHub. Methods raise PublishError; see `api_errors` for its kinds.
+
+    Reads are retried automatically. Writes are retried only if GitHub certainly did nothing;
+    otherwise they raise AmbiguousWriteError, and the caller must read before it writes again.
+    """
 
     def __init__(
         self,
@@ -232,140 +133,178 @@ class GitHubApi:
         self._pace = pace
         self._clock = clock
 
-    @_retry_unfinished
     def login(self) -> str | None:
         """Return the token's login; None for an app's token, which may not read it."""
         try:
-            with self._translate_errors("ask whose token this is"):
-                return self._session.get_user().login
+            return self._ask("ask whose token this is", lambda: self._session.get_user().login)
         except NotAllowedError:
             return None
 
-    @_retry_unfinished
     def comments(self, issue: int) -> Sequence[Comment]:
         """Return every comment of a pull request, oldest first."""
-        with self._translate_errors(f"read the comments of #{issue}", "pull-requests"):
-            found = [
-                _parse_comment(one) for one in self._repository.get_issue(issue).get_comments()
-            ]
+        found = self._ask(
+            f"read the comments of #{issue}",
+            lambda: list(map(_parse_comment, self._repository.get_issue(issue).get_comments())),
+            "pull-requests",
+        )
         return sorted(found, key=lambda comment: comment.id)
 
-    @_retry_unfinished
     def pulls_of_commit(self, sha: str) -> Sequence[Pull]:
         """Return the pull requests that contain a commit."""
-        with self._translate_errors(f"look up the pull requests of {sha[:7]}", "pull-requests"):
-            return [_parse_pull(one) for one in self._repository.get_commit(sha).get_pulls()]
+        return self._ask(
+            f"look up the pull requests of {sha[:7]}",
+            lambda: list(map(_parse_pull, self._repository.get_commit(sha).get_pulls())),
+            "pull-requests",
+        )
 
-    @_retry_unfinished
     def pulls_of_branch(self, owner: str, branch: str) -> Sequence[Pull]:
         """Return the open pull requests from a branch of any repository of `owner`."""
-        with self._translate_errors(f"look up the pull requests from {owner}", "pull-requests"):
-            found = self._repository.get_pulls(state="open", head=f"{owner}:{branch}")
-            return [_parse_pull(one) for one in found]
+        head = f"{owner}:{branch}"
+        return self._ask(
+            f"look up the pull requests from {owner}",
+            lambda: list(map(_parse_pull, self._repository.get_pulls(state="open", head=head))),
+            "pull-requests",
+        )
 
-    @_retry_unfinished
     def pull_head(self, number: int) -> str | None:
         """Return the current head commit of a pull request; None if the token may not read it."""
         try:
-            with self._translate_errors(f"look up #{number}", "pull-requests"):
-                return self._repository.get_pull(number).head.sha
+            return self._ask(
+                f"look up #{number}",
+                lambda: self._repository.get_pull(number).head.sha,
+                "pull-requests",
+            )
         except NotAllowedError:
             return None
 
-    @_retry_unfinished
     def check_runs_of(self, sha: str, name: str) -> Sequence[CheckRun]:
         """Return every check run of this name on a commit."""
-        with self._translate_errors(f"read the check runs of {sha[:7]}", "checks"):
+
+        def read() -> Sequence[CheckRun]:
             found = self._repository.get_commit(sha).get_check_runs(check_name=name, filter="all")
             return [_parse_check_run(one) for one in found]
 
-    @_retry_unfinished
+        return self._ask(f"read the check runs of {sha[:7]}", read, "checks")
+
     def check_run(self, run_id: int) -> CheckRun:
         """Return the current state of a check run."""
-        with self._translate_errors("read the check run again", "checks"):
+
+        def read() -> CheckRun:
             found = self._repository.get_check_run(run_id)
             found.complete()
             return _parse_check_run(found)
 
-    @_retry_unfinished
+        return self._ask("read the check run again", read, "checks")
+
     def required_checks(self, branch: str) -> Sequence[str]:
         """Return the names of the checks that a branch's protection and rulesets require."""
         name = quote(branch, safe="")
-        with self._translate_errors(f"read which checks {branch} requires", "contents"):
-            found = self._read(f"/branches/{name}")
+
+        def read() -> Sequence[str]:
+            protected = self._read(f"/branches/{name}")["protection"]
+            names = set((protected.get("required_status_checks") or {}).get("contexts", ()))
             # A branch seldom has two rules of a kind, so the first page is enough.
-            rules = self._read(f"/rules/branches/{name}", per_page=100)
-            return list_required_checks(found, rules)
+            for rule in self._read(f"/rules/branches/{name}", per_page=100):
+                if rule["type"] == "required_status_checks":
+                    checks = rule["parameters"]["required_status_checks"]
+                    names |= {check["context"] for check in checks}
+            return sorted(names)
 
-    @_retry_unfinished
+        return self._ask(f"read which checks {branch} requires", read, "contents")
+
     def workflow_run(self, run_id: int) -> WorkflowRun:
-        """Return a workflow run."""
-        with self._translate_errors(f"read workflow run {run_id}", "actions"):
-            return _parse_workflow_run(self._repository.get_workflow_run(run_id))
+        """Return a workflow run; this and the methods about artifacts need `actions: read`."""
+        return self._ask(
+            f"read workflow run {run_id}",
+            lambda: _parse_workflow_run(self._repository.get_workflow_run(run_id)),
+            "actions",
+        )
 
-    @_retry_unfinished
     def completed_runs(self, workflow_id: int, branch: str, *, limit: int) -> Sequence[WorkflowRun]:
-        """Return the last completed runs of a workflow on a branch name, newest first."""
-        with self._translate_errors("list the earlier runs of this workflow", "actions"):
+        """Return the last completed runs of a workflow on a branch name, newest first.
+
+        Includes all conclusions, and runs of forks with a branch of the same name.
+        """
+
+        def read() -> Sequence[WorkflowRun]:
             workflow = self._repository.get_workflow(workflow_id)
             found = workflow.get_runs(branch=branch, status="completed")
             return [_parse_workflow_run(one) for one in islice(found, limit)]
 
-    @_retry_unfinished
+        return self._ask("list the earlier runs of this workflow", read, "actions")
+
     def artifacts_of_run(self, run_id: int, *, limit: int) -> Sequence[Artifact]:
         """Return the artifacts of a run, in GitHub's order."""
         path = f"{self._path}/actions/runs/{run_id}/artifacts"
-        with self._translate_errors(f"list the artifacts of run {run_id}", "actions"):
+
+        def read() -> Sequence[Artifact]:
             # WorkflowRun.get_artifacts would read the run itself first.
             found = PaginatedList(GithubArtifact, self._requester, path, list_item="artifacts")
             return [_parse_artifact(one) for one in islice(found, limit)]
 
+        return self._ask(f"list the artifacts of run {run_id}", read, "actions")
+
     def download_artifact(self, artifact: Artifact, into: Path, *, largest: int) -> None:
-        """Write an artifact's archive, of at most `largest` bytes, to a file."""
-        action = (
-            f"download the artifact {make_printable_line(artifact.name)} of run {artifact.run_id}"
-        )
-        purpose = Purpose(action, "actions")
+        """Write an artifact's archive, of at most `largest` bytes, to a file.
+
+        Raises GoneError if it has expired.
+        """
+        name = make_printable_line(artifact.name)
+        action = f"download the artifact {name} of run {artifact.run_id}"
         download_to_file(
-            lambda: self._signed_address(artifact, purpose),
+            lambda: self._signed_address(artifact, action),
             into,
             DownloadTerms(action, largest, artifact.digest, self._connection.timeout_s),
             patience=self._patience,
             clock=self._clock,
         )
 
-    @_retry_unfinished
-    def _signed_address(self, artifact: Artifact, purpose: Purpose) -> str:
+    def _signed_address(self, artifact: Artifact, action: str) -> str:
         """Return the signed download address of an artifact; the token is sent to the API only."""
         path = f"{self._path}/actions/artifacts/{artifact.id}/zip"
-        with self._translate_errors(purpose.action, purpose.permission):
-            status, headers, _ = self._requester.requestJson("GET", path)
+        status, headers, _ = self._ask(
+            action, lambda: self._requester.requestJson("GET", path), "actions"
+        )
         address = str(headers.get("location", ""))
         if status == 302 and is_allowed_address(address, self._connection.api_url):
             return address
         if status < 400:
-            raise PublishError(
-                f"Could not {purpose.action}: GitHub named no address to get it from."
-            )
+            raise PublishError(f"Could not {action}: GitHub named no address to get it from.")
         if status == 410:
-            raise GoneError(f"Could not {purpose.action}: it has expired.")
-        raise build_error(purpose, status, None, secret=self._secret)
+            raise GoneError(f"Could not {action}: it has expired.")
+        raise build_error(Purpose(action, "actions"), status, None, secret=self._secret)
 
-    def send_comment(self, write: Write) -> Comment:
-        """Create or update a comment."""
+    def create_comment(self, issue: int, body: str) -> Comment:
+        """Post a comment on a pull request."""
+        purpose = Purpose(f"post the comment on #{issue}", "pull-requests")
+        return self._send_comment("POST", f"/issues/{issue}/comments", body, purpose)
+
+    def update_comment(self, issue: int, comment_id: int, body: str) -> Comment:
+        """Replace the text of a comment."""
+        purpose = Purpose(f"update the comment on #{issue}", "pull-requests")
+        return self._send_comment("PATCH", f"/issues/comments/{comment_id}", body, purpose)
+
+    def _send_comment(self, method: str, path: str, body: str, purpose: Purpose) -> Comment:
         return self._send(
-            write,
+            method,
+            path,
+            {"body": body},
+            purpose,
             lambda headers, data: _parse_comment(IssueComment(self._requester, headers, data)),
         )
 
-    def delete_comment(self, write: Write) -> None:
+    def delete_comment(self, issue: int, comment_id: int) -> None:
         """Delete a comment; raises NotFoundError if it is already deleted."""
-        self._send(write, lambda _headers, _data: None)
+        purpose = Purpose(f"delete a duplicate of the comment on #{issue}", "pull-requests")
+        self._send("DELETE", f"/issues/comments/{comment_id}", None, purpose, lambda *_: None)
 
-    def send_check_run(self, write: Write) -> CheckRun:
-        """Create or update a check run."""
+    def send_check_run(self, run_id: int | None, body: Json, action: str) -> CheckRun:
+        """Create a check run, or update the one of an id; `action` is for error messages."""
         return self._send(
-            write,
+            "POST" if run_id is None else "PATCH",
+            "/check-runs" if run_id is None else f"/check-runs/{run_id}",
+            body,
+            Purpose(action, "checks"),
             lambda headers, data: _parse_check_run(GithubCheckRun(self._requester, headers, data)),
         )
 
@@ -389,11 +328,19 @@ class GitHubApi:
     def _requester(self) -> github.Requester.Requester:
         return self._session.requester
 
-    @contextmanager
-    def _translate_errors(self, action: str, permission: str = "") -> Iterator[None]:
+    def _ask(self, action: str, read: Callable[[], T], permission: str = "") -> T:
+        """Return what `read` gets; a truncated answer, which urllib3 leaves to us, is read anew."""
         purpose = Purpose(action, permission)
+        for tried in range(1, TRIES):
+            try:
+                return self._read_once(purpose, read)
+            except UnfinishedAnswerError as error:
+                self.wait(2.0 ** (tried - 1), str(error).rstrip("."))
+        return self._read_once(purpose, read)
+
+    def _read_once(self, purpose: Purpose, read: Callable[[], T]) -> T:
         try:
-            yield
+            return read()
         except PublishError:
             raise
         except (github.GithubException, requests.RequestException) as error:
@@ -404,28 +351,35 @@ class GitHubApi:
         except Exception as error:  # noqa: BLE001 - a proxy's page may fail PyGithub in any way
             raise build_unreadable_error(purpose, error, secret=self._secret) from None
 
-    def _send(self, write: Write, read: Callable[[dict[str, Any], Any], T]) -> T:
-        """Send a write; any error that does not prove that nothing was done is ambiguous."""
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Json | None,
+        purpose: Purpose,
+        read: Callable[[dict[str, Any], Any], T],
+    ) -> T:
+        """Send a write; any error that does not prove that nothing was done is ambiguous.
+
+        `path` is below the repository's, `read` parses the answer's headers and body.
+        """
         self._pace.before_write()
+        content = None if body is None else dict(body)
         try:
             return read(
-                *self._requester.requestJsonAndCheck(
-                    write.method,
-                    self._path + write.path,
-                    input=None if write.body is None else dict(write.body),
-                )
+                *self._requester.requestJsonAndCheck(method, self._path + path, input=content)
             )
         except PublishError:
             raise
         except (github.GithubException, requests.RequestException) as error:
-            translated = self._build_error(write.purpose, error)
+            translated = self._build_error(purpose, error)
             is_refused = isinstance(error, github.GithubException) and error.status < 500
             if is_refused and not _is_unfinished(error):
                 raise translated from None
             raise AmbiguousWriteError(str(translated)) from None
-        except Exception as error:  # noqa: BLE001 - as in _translate_errors
+        except Exception as error:  # noqa: BLE001 - as in _read_once
             raise AmbiguousWriteError(
-                str(build_unreadable_error(write.purpose, error, secret=self._secret))
+                str(build_unreadable_error(purpose, error, secret=self._secret))
             ) from None
 
     def _build_error(

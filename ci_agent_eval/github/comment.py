@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ci_agent_eval.errors import PublishError
-from ci_agent_eval.github.api import Api, Comment, create_comment, delete_comment, update_comment
+from ci_agent_eval.github.api import Comment
 from ci_agent_eval.github.api_errors import NotFoundError
 from ci_agent_eval.github.publication import PublishedPart, Status
 from ci_agent_eval.github.retries import Log, retry_ambiguous
+
+if TYPE_CHECKING:
+    from ci_agent_eval.github.client import GitHubApi
 
 APP_LOGIN = "github-actions[bot]"
 """Login of a workflow's own token, which may not read its login."""
@@ -21,7 +25,7 @@ FindSkipReason = Callable[[Comment | None], str | None]
 
 
 def upsert_comment(
-    api: Api,
+    api: GitHubApi,
     issue: int,
     *,
     body: str,
@@ -50,7 +54,7 @@ def upsert_comment(
             done = "updated"
             return _build_part(issue, done, comments.update(ours, body))
         done = "created"
-        posted = api.send_comment(create_comment(issue, body))
+        posted = api.create_comment(issue, body)
         _check_author(posted, author, log)
         return _build_part(issue, done, posted)
 
@@ -76,7 +80,7 @@ def upsert_comment(
 class _OwnComments:
     """Our comments on one pull request."""
 
-    api: Api
+    api: GitHubApi
     issue: int
     marker: str
     author: str | None
@@ -117,7 +121,7 @@ class _OwnComments:
 
     def update(self, ours: Comment, body: str) -> Comment:
         """Replace a comment's text."""
-        return self.api.send_comment(update_comment(self.issue, ours.id, body))
+        return self.api.update_comment(self.issue, ours.id, body)
 
     def delete(self, duplicates: Sequence[Comment]) -> None:
         """Delete comments; failures are logged, and the next run retries them."""
@@ -133,7 +137,7 @@ class _OwnComments:
         def attempt(_number: int) -> None:
             # Another publisher may have been faster.
             with suppress(NotFoundError):
-                self.api.delete_comment(delete_comment(self.issue, one.id))
+                self.api.delete_comment(self.issue, one.id)
 
         return attempt
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ci_agent_eval.errors import PublishError
-from ci_agent_eval.github.api import Api, Comment, Json, Pull
+from ci_agent_eval.github.api import Comment, Json, Pull
 from ci_agent_eval.github.api_errors import CommentsRefusedError, NotAllowedError
 from ci_agent_eval.github.check_run import (
     OTHER_JOB_FAILED,
@@ -35,7 +36,15 @@ from ci_agent_eval.render.formats.annotations import Annotation, render_commands
 from ci_agent_eval.render.links import DetailsPage, quote_url
 from ci_agent_eval.render.markdown.guard import find_foreign_elements
 
-Connect = Callable[[], AbstractContextManager[Api]]
+if TYPE_CHECKING:
+    from ci_agent_eval.github.client import GitHubApi
+
+_SKIPPED = (
+    "No comment and no check run: there is no token. Pass one as the input `github-token` "
+    "(the default is the job's own), or set GITHUB_TOKEN."
+)
+
+Connect = Callable[[], AbstractContextManager["GitHubApi"]]
 """Opens GitHub's API; called only if there is something to send."""
 
 
@@ -64,23 +73,18 @@ def publish_to_github(
 
     Failures are part of the result and raise nothing.
     """
-    files = _write_files(publication, around)
-    activity = decide_activity(
-        event,
-        comment=settings.comment != "off",
-        check_run=settings.check_run,
-        has_token=connect is not None,
-    )
-    result = PublishResult(files=(*files, *_build_skipped_parts(activity)))
-    if connect is not None and activity.needs_network:
-        with connect() as api:
-            target = _Target(api, publication, event, settings, around)
-            check_run, comments = target.publish(activity)
-            result = PublishResult(files, check_run, comments)
+    result = PublishResult(_write_files(publication, around))
+    if settings.comment != "off" or settings.check_run:
+        if connect is None:
+            skipped = PublishedPart("publishing to GitHub", "skipped", _SKIPPED)
+            result = PublishResult((*result.files, skipped))
+        else:
+            with connect() as api:
+                target = _Target(api, publication, event, settings, around)
+                result = PublishResult(result.files, *target.publish())
     published = result.check_run is not None and result.check_run.is_published
-    use_commands = should_emit_commands(
-        check_run_published=published, in_workflow=settings.in_workflow
-    )
+    # Without a check run the annotations are sent as workflow commands.
+    use_commands = settings.in_workflow and not published
     if use_commands and publication.annotations:
         around.emit(render_commands(publication.annotations))
     if publication.left_out and (use_commands or published):
@@ -88,7 +92,7 @@ def publish_to_github(
     return result
 
 
-def find_pulls(api: Api, event: Event) -> Sequence[Pull]:
+def find_pulls(api: GitHubApi, event: Event) -> Sequence[Pull]:
     """Return the pull requests that may have the event's commit as head; raises PublishError.
 
     GitHub does not know a fork's commit in this repository, so a fork's pull requests are found by
@@ -105,7 +109,7 @@ def find_pulls(api: Api, event: Event) -> Sequence[Pull]:
     return [one for one in found if one.head_repository == source.head_repository]
 
 
-def find_pulls_at_head(api: Api, event: Event) -> list[int]:
+def find_pulls_at_head(api: GitHubApi, event: Event) -> list[int]:
     """Return the open pull requests with the event's commit as head; raises PublishError."""
     pulls = [one for one in find_pulls(api, event) if one.is_open]
     return sorted(one.number for one in pulls if one.head_sha == event.head_sha)
@@ -132,23 +136,17 @@ def _add_details(publication: Publication, page: DetailsPage | None) -> Publicat
     )
 
 
-def _build_skipped_parts(activity: Activity) -> tuple[PublishedPart, ...]:
-    return tuple(
-        PublishedPart("publishing to GitHub", "skipped", notice) for notice in activity.notices
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _Target:
     """The publication of one report to one commit."""
 
-    api: Api
+    api: GitHubApi
     publication: Publication
     event: Event
     settings: PublishOptions
     around: PublishEnvironment
 
-    def publish(self, activity: Activity) -> tuple[PublishedPart | None, tuple[PublishedPart, ...]]:
+    def publish(self) -> tuple[PublishedPart | None, tuple[PublishedPart, ...]]:
         """Publish the check run and the comments.
 
         The comments follow when the check run is open: annotations may take minutes. If none could
@@ -158,12 +156,12 @@ class _Target:
 
         def publish_comments(page: DetailsPage | None) -> None:
             linked = replace(self, publication=_add_details(self.publication, page))
-            comments.append(linked.comments(activity))
+            comments.append(linked.comments())
 
         run = self.event.run_url
         summary = DetailsPage("summary", run) if run else None
         check_run = None
-        if activity.check_run:
+        if self.settings.check_run:
 
             def publish_beside(url: str, failed: bool) -> None:
                 if failed and self.publication.conclusion == "success":
@@ -200,19 +198,17 @@ class _Target:
         known = event.run_id is not None and event.run_attempt
         return f"{event.run_id}.{event.run_attempt}" if known else ""
 
-    def comments(self, activity: Activity) -> tuple[PublishedPart, ...]:
+    def comments(self) -> tuple[PublishedPart, ...]:
         """Publish the comment on each of its pull requests."""
-        found: list[int] = []
-        if activity.look_up_pulls:
+        if self.settings.comment == "off":
+            return ()
+        if self.event.pulls is None:
             try:
-                found = self._pulls()
+                return tuple(self._comment(number) for number in self._pulls())
             except PublishError as error:
                 return (self._build_error_part("comment", error),)
-        parts = [self._comment_at_head(number) for number in activity.comment_on]
-        return (
-            *(part for part in parts if part is not None),
-            *(self._comment(number) for number in found),
-        )
+        parts = [self._comment_at_head(number) for number in self.event.pulls]
+        return tuple(part for part in parts if part is not None)
 
     def _pulls(self) -> list[int]:
         """Return the open pull requests with this commit as head."""
@@ -300,38 +296,6 @@ def convert_annotation(annotation: Annotation) -> Json:
     return converted
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
-    """The actions on GitHub for one event."""
-
-    comment_on: tuple[int, ...] = ()
-    """Numbers of the pull requests to comment on."""
-    look_up_pulls: bool = False
-    """Whether to comment on the commit's pull requests, which must be looked up first."""
-    check_run: bool = False
-    """Whether to create a check run on the head commit."""
-    notices: tuple[str, ...] = ()
-    """Requested actions that are impossible, each with its reason."""
-
-    @property
-    def needs_network(self) -> bool:
-        """Whether any action calls GitHub."""
-        return bool(self.comment_on) or self.look_up_pulls or self.check_run
-
-
-def decide_activity(event: Event, *, comment: bool, check_run: bool, has_token: bool) -> Activity:
-    """Decide the actions for an event, given the requested ones."""
-    if not has_token:
-        return Activity(notices=_missing_token(requested=comment or check_run))
-    if not comment:
-        return Activity(check_run=check_run)
-    return Activity(
-        comment_on=event.pulls or (),
-        look_up_pulls=event.pulls is None,
-        check_run=check_run,
-    )
-
-
 def find_skip_reason(
     mode: CommentMode, publication: Publication, ours: Comment | None
 ) -> str | None:
@@ -347,21 +311,6 @@ def find_skip_reason(
         if ours is None and publication.differs is False:
             return "nothing differs from the baseline"
     return None
-
-
-def _missing_token(*, requested: bool) -> tuple[str, ...]:
-    if not requested:
-        return ()
-    notice = (
-        "No comment and no check run: there is no token. Pass one as the input `github-token` "
-        "(the default is the job's own), or set GITHUB_TOKEN."
-    )
-    return (notice,)
-
-
-def should_emit_commands(*, check_run_published: bool, in_workflow: bool) -> bool:
-    """Decide whether annotations are sent as workflow commands instead of in a check run."""
-    return in_workflow and not check_run_published
 
 
 def explain_refusal(event: Event, permission: str) -> str:

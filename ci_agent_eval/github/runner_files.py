@@ -34,14 +34,19 @@ class RunnerFiles:
 
 def load_event(environ: Mapping[str, str]) -> Event:
     """Read the event that started the workflow run. Raises InputError."""
-    name, path = environ.get("GITHUB_EVENT_NAME", ""), environ.get("GITHUB_EVENT_PATH", "")
-    if not name or not path:
-        missing = "GITHUB_EVENT_PATH" if name else "GITHUB_EVENT_NAME"
+    if missing := list_missing_variables(environ):
         raise InputError(
-            f"{missing} is not set. Publish from a GitHub workflow, or set it; the text of the "
-            "comment is in the report folder's comment.md."
+            f"set {' and '.join(missing)}, as GitHub's workflows do; "
+            "`agent-eval publish --dry-run` shows what would be published"
         )
-    return parse_event(name, _load_json(Path(path)), environ, file=path)
+    path = environ["GITHUB_EVENT_PATH"]
+    return parse_event(environ["GITHUB_EVENT_NAME"], _load_json(Path(path)), environ, file=path)
+
+
+def list_missing_variables(environ: Mapping[str, str], *others: str) -> list[str]:
+    """Return the variables of the event, and `others`, that are not set."""
+    names = ("GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", *others)
+    return [name for name in names if not environ.get(name)]
 
 
 def _load_json(path: Path) -> Any:

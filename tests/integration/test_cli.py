@@ -269,6 +269,19 @@ def test_commands_of_the_suite_stay_text_in_a_workflow_s_log(agent_eval, tmp_pat
     assert not [line for line in shown.stdout.splitlines() if line.lstrip().startswith("::")]
 
 
+def test_a_dry_run_shows_what_would_be_published_and_all_that_is_missing(agent_eval, failed_desk):
+    folder = failed_desk.report
+    done = agent_eval("publish", "--dry-run", "--report-dir", str(folder))
+
+    assert done.returncode == 1
+    assert (folder / "comment.md").read_text() in done.stdout
+    assert "\nCheck run agent-eval, failure, " in done.stdout
+    names = "GITHUB_EVENT_NAME, GITHUB_EVENT_PATH, GITHUB_TOKEN"
+    assert done.stdout.endswith(f"To publish, set {names}, as GitHub's workflows do.\n")
+    done = agent_eval("publish", "--report-dir", str(folder))
+    assert "set GITHUB_EVENT_NAME and GITHUB_EVENT_PATH, as" in done.stderr
+
+
 def test_an_output_without_the_characters_of_a_report_shows_others(agent_eval, passed_desk):
     report = str(passed_desk.report)
     done = agent_eval("report", "--results", report, PYTHONIOENCODING="ascii")

@@ -15,7 +15,7 @@ from ci_agent_eval.app.cli.settings_options import SettingsCommand, add_settings
 
 @click.command(cls=SettingsCommand, epilog=EXIT_CODES)
 @add_settings_options(publishing=True)
-@click.option("--dry-run", is_flag=True, help="Print the requests without sending them.")
+@click.option("--dry-run", is_flag=True, help="Print what would be published.")
 def publish(config: Path | None, *, dry_run: bool, **flags: object) -> int:
     """Publish a report to GitHub: comment, check run, step summary, outputs.
 
@@ -24,22 +24,30 @@ def publish(config: Path | None, *, dry_run: bool, **flags: object) -> int:
     """
     from ci_agent_eval.app.action import compute_exit_code
     from ci_agent_eval.app.report_folder import load_report, require_publishable
-    from ci_agent_eval.app.report_publication import publish_report
-    from ci_agent_eval.github.runner_files import load_event
+    from ci_agent_eval.app.report_publication import publish_report, show_publication
+    from ci_agent_eval.github.runner_files import list_missing_variables, load_event
 
     settings = load_cli_settings(config, flags)
     folder = Path(settings.report_dir)
     built = load_report(folder)
-    event = load_event(os.environ)
-    require_publishable(built, event.head_sha, folder)
+    settings = settings.model_copy(update={"suite": built.summary.suite})
+    missing = list_missing_variables(os.environ, "GITHUB_TOKEN")
+    is_laptop = dry_run and bool(set(missing) - {"GITHUB_TOKEN"})
+    event = None if is_laptop else load_event(os.environ)
+    if event is not None:
+        require_publishable(built, event.head_sha, folder)
+    if event is None or dry_run:
+        show_publication(built, event, settings, folder=folder, echo=click.echo)
+        if missing:
+            click.echo(f"To publish, set {', '.join(missing)}, as GitHub's workflows do.")
+        return 0 if built.passed else 1
     result = publish_report(
         built,
         event,
-        settings.model_copy(update={"suite": built.summary.suite}),
+        settings,
         folder=folder,
         token=os.environ.get("GITHUB_TOKEN", ""),
         environ=os.environ,
         echo=click.echo,
-        dry_run=dry_run,
     )
     return compute_exit_code(built, result)

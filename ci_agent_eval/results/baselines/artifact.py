@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.errors import InputError, PublishError
-from ci_agent_eval.github.api import RunsApi, WorkflowRun
+from ci_agent_eval.github.api import WorkflowRun
 from ci_agent_eval.github.api_errors import GoneError, NotAllowedError
 from ci_agent_eval.github.artifacts import fetch_artifacts, is_results_file, list_artifacts
 from ci_agent_eval.github.concurrent_requests import MAX_CONCURRENT, run_concurrently
@@ -41,7 +42,11 @@ from ci_agent_eval.results.baselines.runs import (
     map_parallel,
 )
 
-OpenApi = Callable[[], AbstractContextManager[RunsApi]]
+if TYPE_CHECKING:
+    from ci_agent_eval.github.client import GitHubApi
+
+
+OpenApi = Callable[[], AbstractContextManager["GitHubApi"]]
 """Opens GitHub's API; called only if a baseline is requested."""
 
 MAX_LISTED_RUNS = 100
@@ -82,7 +87,7 @@ def build_artifact_source(connect: OpenApi | None, event: Event, *, name: str) -
 
 
 def load_artifact_baseline(
-    api: RunsApi, event: Event, request: BaselineRequest, *, name: str, into: Path
+    api: GitHubApi, event: Event, request: BaselineRequest, *, name: str, into: Path
 ) -> FoundBaseline:
     """Find and read the baseline, using the empty folder `into`.
 
@@ -111,14 +116,14 @@ def _format_reason(error: PublishError) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _find_workflow(api: RunsApi, event: Event) -> int | None:
+def _find_workflow(api: GitHubApi, event: Event) -> int | None:
     """Return the id of the workflow that made the results; None: not a workflow run."""
     if event.source is not None:
         return event.source.workflow_id
     return None if event.run_id is None else api.workflow_run(event.run_id).workflow_id
 
 
-def _find_base_branch(api: RunsApi, event: Event) -> str | None:
+def _find_base_branch(api: GitHubApi, event: Event) -> str | None:
     """Return the base branch; for a fork's pull request, ask GitHub for it."""
     if event.base_branch is not None:
         return event.base_branch
@@ -154,7 +159,7 @@ class _RunAttempt:
 
 
 def _read_all(
-    api: RunsApi, runs: Iterable[WorkflowRun], request: BaselineRequest, name: str, into: Path
+    api: GitHubApi, runs: Iterable[WorkflowRun], request: BaselineRequest, name: str, into: Path
 ) -> list[_RunAttempt]:
     """Read runs, latest first, until there are enough or too many in a row are unusable.
 
@@ -171,7 +176,7 @@ def _read_all(
 
 
 def _read_few(
-    api: RunsApi, runs: Sequence[WorkflowRun], request: BaselineRequest, name: str, into: Path
+    api: GitHubApi, runs: Sequence[WorkflowRun], request: BaselineRequest, name: str, into: Path
 ) -> list[_RunAttempt]:
     """Fetch runs concurrently, then read them on all processors."""
     with ExitStack() as stack:
@@ -188,7 +193,7 @@ def _read_few(
 
 
 def _fetch_run(
-    api: RunsApi, run_and_folder: tuple[WorkflowRun, Path], *, name: str
+    api: GitHubApi, run_and_folder: tuple[WorkflowRun, Path], *, name: str
 ) -> _RunAttempt | None:
     """Write a run's files into its folder; return the outcome if there are none."""
     run, folder = run_and_folder

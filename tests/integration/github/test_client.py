@@ -19,7 +19,8 @@ from urllib3.exceptions import (
     SSLError,
 )
 
-from ci_agent_eval.github.client import Connection, _is_unfinished, _Retry
+from ci_agent_eval.github.client import Connection, _is_unfinished
+from ci_agent_eval.github.request_retry import RequestRetry
 from ci_agent_eval.github.retries import WaitBudget
 from tests.integration.github.rig import BOT, MARKER, REPO, START, TOKEN, Rig
 from tests.tables import each_row
@@ -101,9 +102,9 @@ def test_pygithub_prints_nothing_of_its_own(rig: Rig, caplog: pytest.LogCaptureF
     assert [record for record in caplog.records if record.name.startswith("github")] == []
 
 
-def retry() -> _Retry:
+def retry() -> RequestRetry:
     patience = WaitBudget(300, lambda _seconds: None, lambda _level, _text: None)
-    return _Retry(patience=patience, clock=lambda: START)
+    return RequestRetry(patience=patience, clock=lambda: START)
 
 
 @each_row("error", [ProtocolError("cut"), SSLError("cut in the middle"), TimeoutError("late")])

@@ -2,16 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_agent_eval.github.check_run import CheckRunContent, publish_check_run
-from ci_agent_eval.github.client import Connection
 from tests.integration.github.rig import (
     MARKER,
     REPO,
-    SHA,
-    TOKEN,
     Rig,
     annotations,
-    leave_open,
     publication,
     pull_event,
 )
@@ -37,31 +32,6 @@ def test_many_writes_are_a_second_apart(rig: Rig):
     writes = len(rig.fake.writes)
     assert writes == 1 + 10 + 1 + 1
     assert rig.naps == [1.0] * (writes - 10)
-
-
-def test_the_same_results_published_at_the_same_time_are_mentioned(rig: Rig):
-    twins: list[Any] = []
-
-    class Racing:
-        """Opens its own check run right after ours."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(api, name)
-
-        def send_check_run(self, write: Any) -> Any:
-            made = api.send_check_run(write)
-            if write.method == "POST":
-                twins.append(leave_open(rig, made.external_id))
-            return made
-
-    with rig.connect(Connection(REPO, TOKEN, rig.fake.url)) as api:
-        content = CheckRunContent("agent-eval", SHA, "title", "summary", "success")
-        part = publish_check_run(Racing(), content, rig.log)
-
-    (twin,) = twins
-    assert part.status == "created"
-    assert f"Check run {twin.id} says the same as this one" in rig.everything_said()
-    assert twin.status == "in_progress"
 
 
 def leg(conclusion: str, **overrides: Any) -> Any:

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.errors import PublishError
-from ci_agent_eval.github.api import RunsApi
 from ci_agent_eval.github.api_errors import GoneError, NotAllowedError
 from ci_agent_eval.github.artifacts import list_artifacts
-from ci_agent_eval.github.client import Connection
+from ci_agent_eval.github.client import Connection, GitHubApi
 from ci_agent_eval.github.download import DownloadTerms, is_allowed_address
 from ci_agent_eval.github.download import download_to_file as download_file
 from ci_agent_eval.github.retries import WaitBudget
@@ -23,7 +22,7 @@ from tests.tables import each_row
 ARCHIVE = b"PK" + bytes(range(256)) * 9000
 
 
-def call(rig: Rig, do: Callable[[RunsApi], Any], **connection: Any) -> Any:
+def call(rig: Rig, do: Callable[[GitHubApi], Any], **connection: Any) -> Any:
     link = Connection(REPO, TOKEN, rig.fake.url, timeout_s=5, **connection)
     with rig.connect(link) as api:
         return do(api)

@@ -75,12 +75,12 @@ class _Waiting:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._api, name)
-        if name not in {"comments", "send_comment", "delete_comment"}:
+        if name not in {"comments", "create_comment", "update_comment", "delete_comment"}:
             return found
 
-        def call(argument: Any) -> Any:
+        def call(*arguments: Any) -> Any:
             with self._publisher.turns.take(self._publisher.name):
-                return found(argument)
+                return found(*arguments)
 
         return call
 
@@ -123,10 +123,9 @@ def post_of_another(rig: Rig, api: Any) -> Any:
         def __getattr__(self, name: str) -> Any:
             return getattr(api, name)
 
-        def send_comment(self, write: Any) -> Any:
-            if write.method == "POST":
-                rig.fake.add_comment(REPO, 7, BOT, f"{MARKER}\nof another job\n")
-            return api.send_comment(write)
+        def create_comment(self, issue: int, body: str) -> Any:
+            rig.fake.add_comment(REPO, 7, BOT, f"{MARKER}\nof another job\n")
+            return api.create_comment(issue, body)
 
     return Racing()
 
@@ -163,12 +162,10 @@ def test_a_third_and_younger_comment_gets_its_text_written_by_its_own_publisher(
             def __getattr__(self, name: str) -> Any:
                 return getattr(api, name)
 
-            def send_comment(self, write: Any) -> Any:
-                if write.method == "POST":
-                    rig.fake.add_comment(REPO, 7, BOT, f"{MARKER}\nfirst\n")
-                made = api.send_comment(write)
-                if write.method == "POST":
-                    rig.fake.add_comment(REPO, 7, BOT, f"{MARKER}\nthird\n")
+            def create_comment(self, issue: int, body: str) -> Any:
+                rig.fake.add_comment(REPO, 7, BOT, f"{MARKER}\nfirst\n")
+                made = api.create_comment(issue, body)
+                rig.fake.add_comment(REPO, 7, BOT, f"{MARKER}\nthird\n")
                 return made
 
         publish(Crowded(), f"{MARKER}\nsecond\n", rig)

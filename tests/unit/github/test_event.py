@@ -160,9 +160,9 @@ def test_any_payload_is_an_event_or_an_input_error(name: str, payload: Any):
 @each_row(
     ("content", "environ", "sentence"),
     [
-        (None, {"GITHUB_EVENT_NAME": "push"}, "GITHUB_EVENT_PATH is not set"),
-        (None, {"GITHUB_EVENT_PATH": "x"}, "GITHUB_EVENT_NAME is not set"),
-        (None, {}, "GITHUB_EVENT_NAME is not set"),
+        (None, {"GITHUB_EVENT_NAME": "push"}, "set GITHUB_EVENT_PATH, as"),
+        (None, {"GITHUB_EVENT_PATH": "x"}, "set GITHUB_EVENT_NAME, as"),
+        (None, {}, "set GITHUB_EVENT_NAME and GITHUB_EVENT_PATH, as"),
         (b"{", {"GITHUB_EVENT_NAME": "push"}, r"event\.json: not JSON"),
         (b"\xff", {"GITHUB_EVENT_NAME": "push"}, r"event\.json: not JSON"),
     ],
