@@ -1,34 +1,20 @@
-"""What steering changed, from the ledger of test runs: counts, and durations that were measured."""
+"""What steering changed: counts of held calls, and of the test runs that followed."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from statistics import median
-from typing import Literal
 
 from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.steering.store import RecordedCall
 
-HoldOutcome = Literal["redirected", "insisted", "neither"]
-
-
-@dataclass(frozen=True, slots=True)
-class RunTimes:
-    """Test runs after a hold, with the durations that agents reported."""
-
-    runs: int
-    measured: int
-    median_seconds: float | None
-    """None if nothing was measured; likewise the total."""
-    total_seconds: float | None
-
 
 @dataclass(frozen=True, slots=True)
 class SteeringStats:
-    """Counts of held calls by what followed in their session, and measured times."""
+    """Counts of held calls by what followed in their session, and of test runs."""
 
     held: int
     sessions: int
@@ -39,29 +25,30 @@ class SteeringStats:
     insisted: int
     """Held calls after which a full run was sent again, and ran."""
     neither: int
-    full_runs: RunTimes
-    targeted_runs: RunTimes
+    full_runs: int
+    targeted_runs: int
 
 
 def summarize_calls(calls: Sequence[RecordedCall]) -> SteeringStats:
-    """Count held calls by their outcome, and measure the runs that followed."""
+    """Count held calls by their outcome, and the runs that followed."""
     sessions: dict[str, list[RecordedCall]] = {}
     for call in calls:
         sessions.setdefault(call.session, []).append(call)
-    outcomes = [outcome for group in sessions.values() for outcome in _list_outcomes(group)]
+    outcomes = Counter(outcome for group in sessions.values() for outcome in _list_outcomes(group))
+    kinds = Counter(call.kind for call in calls)
     return SteeringStats(
-        held=len(outcomes),
+        held=outcomes.total(),
         sessions=len(sessions),
         since=datetime.fromtimestamp(calls[0].started, UTC).date().isoformat() if calls else None,
-        redirected=outcomes.count("redirected"),
-        insisted=outcomes.count("insisted"),
-        neither=outcomes.count("neither"),
-        full_runs=_measure_runs(call for call in calls if call.kind == "insisted"),
-        targeted_runs=_measure_runs(call for call in calls if call.kind == "targeted"),
+        redirected=outcomes["redirected"],
+        insisted=outcomes["insisted"],
+        neither=outcomes["neither"],
+        full_runs=kinds["insisted"],
+        targeted_runs=kinds["targeted"],
     )
 
 
-def _list_outcomes(calls: Sequence[RecordedCall]) -> Iterable[HoldOutcome]:
+def _list_outcomes(calls: Sequence[RecordedCall]) -> Iterator[str]:
     """Yield what followed each held call of a session, before the next held call."""
     following: set[str] = set()
     for call in reversed(calls):
@@ -75,14 +62,6 @@ def _list_outcomes(calls: Sequence[RecordedCall]) -> Iterable[HoldOutcome]:
         following = set()
 
 
-def _measure_runs(calls: Iterable[RecordedCall]) -> RunTimes:
-    durations = [call.seconds for call in calls]
-    measured = [seconds for seconds in durations if seconds is not None]
-    if not measured:
-        return RunTimes(len(durations), 0, None, None)
-    return RunTimes(len(durations), len(measured), median(measured), sum(measured))
-
-
 def render_stats_json(stats: SteeringStats) -> str:
     """Return the figures as one JSON object."""
     return json.dumps(asdict(stats), indent=2) + "\n"
@@ -93,21 +72,11 @@ def render_stats_text(stats: SteeringStats) -> str:
     if not stats.held:
         return "no full run was held back yet\n"
     held = f"{pluralize(stats.held, 'full run')} in {pluralize(stats.sessions, 'session')}"
-    lines = (
-        f"held back:     {held} since {stats.since}",
-        f"redirected:    {stats.redirected} (targeted runs followed, and no full run)",
-        f"insisted:      {stats.insisted} (a full run was sent again, and ran)",
-        f"neither:       {stats.neither}",
-        f"full runs:     {_describe_times(stats.full_runs)}",
-        f"targeted runs: {_describe_times(stats.targeted_runs)}",
-    )
-    return "\n".join(lines) + "\n"
-
-
-def _describe_times(times: RunTimes) -> str:
-    if times.median_seconds is None:
-        return f"{times.runs}, not measured" if times.runs else "none"
     return (
-        f"{times.runs}, {times.measured} of them measured: "
-        f"median {times.median_seconds:.1f} s, total {times.total_seconds:.1f} s"
+        f"held back:     {held} since {stats.since}\n"
+        f"redirected:    {stats.redirected} (targeted runs followed, and no full run)\n"
+        f"insisted:      {stats.insisted} (a full run was sent again, and ran)\n"
+        f"neither:       {stats.neither}\n"
+        f"full runs:     {stats.full_runs}\n"
+        f"targeted runs: {stats.targeted_runs}\n"
     )

@@ -8,7 +8,6 @@ only hashes, kinds and times.
 from __future__ import annotations
 
 # ruff: noqa: PLC0415 - a hook needs SQLite and OpenSSL for few of the commands it sees
-import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
@@ -43,8 +42,7 @@ _TABLE = """CREATE TABLE calls (
     kind TEXT NOT NULL CHECK (kind IN ('warned', 'held', 'insisted', 'targeted')),
     session TEXT NOT NULL,
     call TEXT NOT NULL,
-    time REAL NOT NULL,
-    seconds REAL
+    time REAL NOT NULL
 )"""
 _INDEX = "CREATE INDEX calls_of_session ON calls (kind, session, call)"
 _FORGET_SESSIONS = (
@@ -64,8 +62,6 @@ class RecordedCall(NamedTuple):
     kind: CallKind
     started: float
     """Unix time in seconds."""
-    seconds: float | None
-    """Measured duration; None if the agent reported none."""
 
 
 class SteeringStore:
@@ -121,28 +117,15 @@ class SteeringStore:
                 return
             connection.execute(
                 "INSERT INTO calls (kind, session, call, time) VALUES (?, ?, ?, ?)",
-                (kind, session, _hash_call(call), now),
+                (kind, session, _hash_text(call.tool), now),
             )
             connection.execute(_FORGET_CALLS.format(kind="!="), ("%", MAX_CALLS))
-
-    def record_duration(self, session: str, call: ToolCallRequest, seconds: float) -> None:
-        """Record how long the newest equal run of a session took. Raises InputError."""
-        if self._is_missing():
-            return
-        with self._open() as connection:
-            connection.execute(
-                "UPDATE calls SET seconds = ? WHERE number = (SELECT max(number) FROM calls WHERE "
-                "kind IN ('insisted', 'targeted') AND session = ? AND call = ?) "
-                "AND seconds IS NULL",
-                (seconds, _hash_text(session), _hash_call(call)),
-            )
 
     def load_calls(self) -> list[RecordedCall]:
         """Return all test runs, oldest first. Raises InputError if the file is unusable."""
         if self._is_missing():
             return []
-        columns = "session, kind, time, seconds"
-        query = f"SELECT {columns} FROM calls WHERE kind != 'warned' ORDER BY number"  # noqa: S608 - constants
+        query = "SELECT session, kind, time FROM calls WHERE kind != 'warned' ORDER BY number"
         with self._open() as connection:
             return [RecordedCall(*row) for row in connection.execute(query)]
 
@@ -223,11 +206,3 @@ def _hash_text(text: str) -> str:
     from hashlib import sha256
 
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _hash_call(call: ToolCallRequest) -> str:
-    """Return a hash of a call, the same before and after it ran."""
-    try:
-        return _hash_text(json.dumps([call.tool, call.arguments], sort_keys=True))
-    except (TypeError, ValueError, RecursionError):
-        return _hash_text(call.tool)

@@ -259,7 +259,7 @@ def check_hooks(agent: str | None) -> int:
 )
 @add_format_option("text", "json")
 def show_stats(store: Path | None, format_: str) -> int:
-    """Print how many full runs the hook held back, what followed, and the measured times."""
+    """Print how many full runs the hook held back, and what followed."""
     from ci_agent_eval.steering.locations import get_default_store_path
     from ci_agent_eval.steering.steer_stats import (
         render_stats_json,

@@ -1,10 +1,6 @@
 """The full answer to a hook event: with the settings, the parsers and the memory of sessions.
 
 On any error the call is let through, with a message on standard error.
-
-Only a duration that the agent measured counts: the time between the events before and after a
-call includes the user's answer to a question for permission. Claude Code and Qwen Code send
-`duration_ms`, Cursor `duration`, each without that time; the other agents send none.
 """
 
 # ruff: noqa: PLC0415 - modules are imported only for the events that need them
@@ -14,7 +10,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +28,10 @@ from ci_agent_eval.steering.policy.model import Allow, Decision, DetectionResult
 
 HookEvent = Mapping[str, Any]
 
-_AFTER_TOOL = ("PostToolUse", "PostToolUseFailure", "afterShellExecution")
-_MAX_MILLISECONDS = 1e9
 _MAX_BYTES = 1 << 20
 """Bytes read from the end of a conversation's file, which can be large."""
 _RESULTS = ('"tool_result"', '"function_call_output"', '"functionResponse"')
 """Marks of a line with results of tools, in the files of Claude Code, Codex and Gemini CLI."""
-
-
-@dataclass(frozen=True, slots=True)
-class _HookRequest:
-    """The tool call of an event, with its session, which is None if the event names none."""
-
-    call: ToolCallRequest
-    session: str | None
-    has_ended: bool
-    seconds: float | None
-    """Duration of an ended call, as the agent measured it."""
 
 
 def answer_fully(options: HookOptions, data: bytes, environ: Mapping[str, str]) -> tuple[str, str]:
@@ -58,8 +40,7 @@ def answer_fully(options: HookOptions, data: bytes, environ: Mapping[str, str]) 
     try:
         event = _parse_event(data)
         agent = _choose_agent(options.agent, event)
-        request = _read_request(event, agent)
-        decision = _review_request(request, event, options, environ)
+        decision = _review_event(event, agent, options, environ)
     except Exception as error:  # noqa: BLE001 - an error of the hook must not stop the agent
         message = (
             str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
@@ -89,36 +70,24 @@ def _choose_agent(name: str | None, event: HookEvent) -> Agent:
     return agent
 
 
-def _read_request(event: HookEvent, agent: Agent) -> _HookRequest:
-    name = event.get("hook_event_name")
+def _read_call(event: HookEvent, agent: Agent) -> tuple[ToolCallRequest, str | None]:
+    """Return the tool call of an event and its session, which is None if the event names none."""
     tool, arguments = event.get("tool_name"), event.get("tool_input")
-    session, milliseconds = event.get("session_id"), event.get("duration_ms")
-    if agent.name == CURSOR:
-        session, milliseconds = event.get("conversation_id"), event.get("duration")
-    if name in {"beforeShellExecution", "afterShellExecution"}:
+    session = event.get("conversation_id" if agent.name == CURSOR else "session_id")
+    if event.get("hook_event_name") == "beforeShellExecution":
         tool, arguments = "shell", {"command": event.get("command")}
     if agent.name == COPILOT and "toolName" in event:
         tool, arguments, session = (event.get(key) for key in ("toolName", "toolArgs", "sessionId"))
-    is_before = is_before_tool(event, agent)
-    if not isinstance(tool, str) or not tool or not (is_before or name in _AFTER_TOOL):
-        raise InputError(f"not an event of {agent.name} before or after a tool call")
-    return _HookRequest(
-        ToolCallRequest(tool, arguments),
-        f"{agent.name}\n{session}" if isinstance(session, str) and session else None,
-        not is_before,
-        _convert_to_seconds(milliseconds),
-    )
+    if not isinstance(tool, str) or not tool or not is_before_tool(event, agent):
+        raise InputError(f"not an event of {agent.name} before a tool call")
+    has_session = isinstance(session, str) and session
+    return ToolCallRequest(tool, arguments), f"{agent.name}\n{session}" if has_session else None
 
 
-def _convert_to_seconds(milliseconds: object) -> float | None:
-    if not isinstance(milliseconds, int | float) or isinstance(milliseconds, bool):
-        return None
-    return milliseconds / 1000 if 0 <= milliseconds < _MAX_MILLISECONDS else None
-
-
-def _review_request(
-    request: _HookRequest, event: HookEvent, options: HookOptions, environ: Mapping[str, str]
+def _review_event(
+    event: HookEvent, agent: Agent, options: HookOptions, environ: Mapping[str, str]
 ) -> Decision:
+    call, session = _read_call(event, agent)
     if options.problem is not None:
         raise InputError(options.problem)
     from ci_agent_eval.steering.policy.reactor import build_reactor
@@ -136,10 +105,6 @@ def _review_request(
         raise InputError(f"steering is off; switch it on with {ENABLE}")
     path = Path(options.store or get_default_store_path(environ, str(Path.home())))
     store = SteeringStore(path, settings.ttl, lambda: _find_answer_id(event))
-    if request.has_ended:
-        if request.session is not None and request.seconds is not None:
-            store.record_duration(request.session, request.call, request.seconds)
-        return Allow("the call has ended")
     folder = _get_folder(event)
 
     def advise(run: DetectionResult) -> str | None:
@@ -150,7 +115,7 @@ def _review_request(
     reactor = build_reactor(
         settings, store, find_project=build_project_finder(folder), advise=advise, ledger=store
     )
-    return reactor.review(request.call, request.session, time.time())
+    return reactor.review(call, session, time.time())
 
 
 def _get_folder(event: HookEvent) -> Path:

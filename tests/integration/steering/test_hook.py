@@ -124,11 +124,11 @@ def test_what_goes_wrong_inside_lets_the_call_through_and_says_so(fixture, broke
         (b'{"hook_event_name": "PostToolUse"}', "the event does not identify the agent"),
         (
             b'{"hook_event_name": 7, "toolName": []}',
-            "not an event of copilot before or after a tool call",
+            "not an event of copilot before a tool call",
         ),
         (
             b'{"hook_event_name": "PreToolUse"}',
-            "not an event of claude-code before or after a tool call",
+            "not an event of claude-code before a tool call",
         ),
     ],
 )

@@ -21,32 +21,22 @@ def steer(tmp_path):
     return run
 
 
-def build_claude_event(command, **fields):
+def build_claude_event(command):
     return {
         "session_id": "s",
         "transcript_path": "/t",
         "hook_event_name": "PreToolUse",
         "tool_name": "Bash",
         "tool_input": {"command": command},
-        **fields,
     }
 
 
-def test_a_session_of_claude_code_is_counted_and_measured(steer):
-    hook = ["hook", "--for=claude-code", ENABLE]
-    ended = {"hook_event_name": "PostToolUse", "tool_response": {}, "duration_ms": 1500}
-    failed = {"hook_event_name": "PostToolUseFailure", "error": "x", "duration_ms": 90_000}
-    for event in (
-        build_claude_event("pytest"),
-        build_claude_event("pytest --co"),
-        build_claude_event("pytest tests/test_a.py"),
-        build_claude_event("pytest tests/test_a.py", **ended),
-        build_claude_event("pytest -q"),
-        build_claude_event("pytest -q", **failed),
-        build_claude_event("ls", **ended),
-        build_claude_event("pytest tests/test_a.py", **{**ended, "duration_ms": "soon"}),
-    ):
-        code, _, errors = steer(*hook, event=event)
+def test_a_session_is_counted(steer):
+    commands = ["pytest", "pytest --co", "pytest tests/test_a.py", "pytest -q", "ls"]
+    for command in commands:
+        code, _, errors = steer(
+            "hook", "--for=claude-code", ENABLE, event=build_claude_event(command)
+        )
         assert (code, errors) == (0, "")
 
     code, text, _ = steer("stats")
@@ -56,23 +46,10 @@ def test_a_session_of_claude_code_is_counted_and_measured(steer):
         "redirected:    0",
         "insisted:      1",
         "neither:       0",
-        "full runs:     1, 1 of them measured: median 90.0 s, total 90.0 s",
-        "targeted runs: 1, 1 of them measured: median 1.5 s, total 1.5 s",
+        "full runs:     1",
+        "targeted runs: 1",
     ]
-    assert json.loads(steer("stats", "--format", "json")[1])["full_runs"]["total_seconds"] == 90.0
-
-
-def test_a_session_of_cursor_is_measured(steer):
-    hook = ["hook", "--for=cursor", ENABLE]
-    for event in (
-        {"hook_event_name": "beforeShellExecution", "command": "pytest"},
-        {"hook_event_name": "beforeShellExecution", "command": "pytest a.py"},
-        {"hook_event_name": "afterShellExecution", "command": "pytest a.py", "duration": 250},
-    ):
-        assert steer(*hook, event={**event, "conversation_id": "c"})[0] == 0
-
-    stats = json.loads(steer("stats", "--format", "json")[1])
-    assert (stats["redirected"], stats["targeted_runs"]["total_seconds"]) == (1, 0.25)
+    assert json.loads(steer("stats", "--format", "json")[1])["full_runs"] == 1
 
 
 def test_without_a_session_there_is_nothing_to_count(steer, tmp_path):

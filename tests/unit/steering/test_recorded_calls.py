@@ -26,32 +26,14 @@ def ledger(path):
     return SteeringStore(path)
 
 
-def list_calls(ledger):
-    return [(call.kind, call.seconds) for call in ledger.load_calls()]
-
-
-def test_a_duration_belongs_to_the_newest_equal_call_of_its_session(ledger):
-    for session in "ab":
-        ledger.record_call(session, FULL, "held", 1.0)
-        ledger.record_call(session, TARGETED, "targeted", 2.0)
-        ledger.record_call(session, TARGETED, "targeted", 3.0)
-    ledger.record_duration("a", TARGETED, 0.5)
-    ledger.record_duration("a", TARGETED, 9.0)
-    ledger.record_duration("b", FULL, 9.0)
-    ledger.record_duration("c", TARGETED, 9.0)
-
-    assert [call.seconds for call in ledger.load_calls()] == [None, None, 0.5, None, None, None]
-
-
 def test_sessions_that_were_never_held_back_leave_no_file_and_no_call(ledger, path):
     ledger.record_call("s", TARGETED, "targeted", 1.0)
-    ledger.record_duration("s", TARGETED, 1.0)
     assert ledger.load_calls() == []
     assert not path.exists()
 
     ledger.record_call("other", FULL, "held", 1.0)
     ledger.record_call("s", TARGETED, "targeted", 2.0)
-    assert list_calls(ledger) == [("held", None)]
+    assert [call.kind for call in ledger.load_calls()] == ["held"]
 
 
 def test_the_oldest_calls_are_dropped(ledger, monkeypatch):

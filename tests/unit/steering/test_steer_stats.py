@@ -1,20 +1,15 @@
-"""The figures of `agent-eval steer stats`: counts, and nothing but measured times."""
+"""The figures of `agent-eval steer stats`: counts."""
 
 from __future__ import annotations
 
-from ci_agent_eval.steering.steer_stats import (
-    RunTimes,
-    render_stats_text,
-    summarize_calls,
-)
+from ci_agent_eval.steering.steer_stats import render_stats_text, summarize_calls
 from ci_agent_eval.steering.store import RecordedCall
 
 
 def calls(text):
-    """Build calls from `session kind seconds`, one per line; seconds may be missing."""
+    """Build calls from `session kind`, one per line."""
     for number, line in enumerate(text.strip().splitlines()):
-        session, kind, *seconds = line.split()
-        yield RecordedCall(session, kind, 1.8e9 + number, float(seconds[0]) if seconds else None)
+        yield RecordedCall(*line.split(), 1.8e9 + number)
 
 
 def summarize(text):
@@ -48,22 +43,14 @@ def test_two_held_calls_of_a_session_count_apart():
     assert (stats.redirected, stats.insisted, stats.neither) == (1, 1, 0)
 
 
-def test_only_measured_runs_have_times():
-    stats = summarize("a held\na targeted 2\na targeted\na targeted 4\na insisted 60.5")
+def test_the_text_has_all_counts():
+    stats = summarize("a held\na targeted\na targeted\na insisted")
 
-    assert stats.targeted_runs == RunTimes(3, 2, 3.0, 6.0)
-    assert stats.full_runs == RunTimes(1, 1, 60.5, 60.5)
     assert render_stats_text(stats) == (
         "held back:     1 full run in 1 session since 2027-01-15\n"
         "redirected:    0 (targeted runs followed, and no full run)\n"
         "insisted:      1 (a full run was sent again, and ran)\n"
         "neither:       0\n"
-        "full runs:     1, 1 of them measured: median 60.5 s, total 60.5 s\n"
-        "targeted runs: 3, 2 of them measured: median 3.0 s, total 6.0 s\n"
+        "full runs:     1\n"
+        "targeted runs: 2\n"
     )
-
-
-def test_without_durations_the_text_says_so():
-    text = render_stats_text(summarize("a held\na targeted"))
-
-    assert text.endswith("full runs:     none\ntargeted runs: 1, not measured\n")

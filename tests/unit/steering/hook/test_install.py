@@ -69,14 +69,14 @@ def test_a_hook_that_somebody_put_into_a_group_of_theirs_comes_out_alone():
 
 
 def test_ours_come_out_of_all_events_and_stay_there_when_installed_again():
-    """The hook of another event measures durations, and is written by hand."""
-    measuring = {"PostToolUse": [{"hooks": [{"command": COMMAND}]}], "PreToolUse": [OURS]}
+    """The hook of another event was written by hand."""
+    elsewhere = {"PostToolUse": [{"hooks": [{"command": COMMAND}]}], "PreToolUse": [OURS]}
     others = {"Stop": [{"hooks": [{"command": "x"}]}], "odd": {"command": COMMAND}}
-    text = json.dumps({"hooks": {**measuring, **others}})
+    text = json.dumps({"hooks": {**elsewhere, **others}})
 
     assert json.loads(remove_hook(text)) == {"hooks": others}
     again = json.loads(add_hook(text, f"{COMMAND} --config x.yaml"))
-    assert again["hooks"]["PostToolUse"] == measuring["PostToolUse"]
+    assert again["hooks"]["PostToolUse"] == elsewhere["PostToolUse"]
 
 
 @each_row(
