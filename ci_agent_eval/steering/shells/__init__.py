@@ -12,14 +12,11 @@ CommandParser = Callable[[str, ShellScope], Iterator[ShellCommand]]
 
 def get_command_parser(shell: Shell) -> CommandParser:
     """Return the parser of a shell's text; imports its grammar on first use."""
-    if shell == "powershell":
-        from ci_agent_eval.steering.shells.powershell import parse_powershell_commands  # noqa: PLC0415 - lazy
+    if shell != "bash":
+        from ci_agent_eval.steering.shells import windows  # noqa: PLC0415 - lazy
 
-        return parse_powershell_commands
-    if shell == "cmd":
-        from ci_agent_eval.steering.shells.cmd import parse_cmd_commands  # noqa: PLC0415 - lazy
-
-        return parse_cmd_commands
+        is_cmd = shell == "cmd"
+        return windows.parse_cmd_commands if is_cmd else windows.parse_powershell_commands
     from ci_agent_eval.steering.shells.bash import parse_bash_commands  # noqa: PLC0415 - lazy
 
     return parse_bash_commands
