@@ -1,16 +1,16 @@
-"""Read episode files of every layout as a stream of episodes and problems.
+"""Read result files of every layout as a stream of episodes, plain tests and problems.
 
 `results.json` in its canonical layout (one episode a line) and `.jsonl` files are read line by
-line; any other JSON (pretty-printed results, a list, a single episode, or another tool's file)
-as a whole.
+line; any other file (pretty-printed results, a list, a single episode, another tool's file) as a
+whole. The importers of other tools are not worth their start-up time to a file of our own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -19,14 +19,20 @@ from ci_agent_eval.contract.base import describe_validation_error
 from ci_agent_eval.contract.canonical import HEADER_END
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JournalLine, Results
-from ci_agent_eval.results.json_text import MalformedError, ReadProblem, limit_length, parse_json
+from ci_agent_eval.errors import InputError
+from ci_agent_eval.results.json_text import (
+    MAX_LINE_BYTES,
+    MalformedError,
+    ReadProblem,
+    limit_length,
+    parse_csv,
+    parse_json,
+    parse_json_lines,
+)
 
 if TYPE_CHECKING:
     from ci_agent_eval.contract.result_mapping import ResultMapping, ScoreThreshold
-    from ci_agent_eval.results.importers.protocol import Importer
-
-MAX_LINE_BYTES = 64 * 1024 * 1024
-"""Maximum bytes of a line, and of a file that is read as a whole."""
+    from ci_agent_eval.results.importers.values import Importer
 
 LIST_END = b"]}"
 """The last line of `results.json`."""
@@ -34,7 +40,8 @@ LIST_END = b"]}"
 _Model = TypeVar("_Model", Episode, JournalLine, Results)
 _LINES_SUFFIXES = (".jsonl", ".ndjson")
 _TABLE_SUFFIX = ".csv"
-BOM = b"\xef\xbb\xbf"
+_BOM = b"\xef\xbb\xbf"
+_ZIP_MAGIC = b"PK"
 
 
 class LineFile(Protocol):
@@ -64,10 +71,11 @@ class ParsedEpisode(NamedTuple):
     """The suite in its file, if there is one."""
 
 
+ReadItem = ParsedEpisode | JUnitCase | ReadProblem
+
 INCOMPLETE = ReadProblem(
     "it says that it is not complete: its run did not finish, or its files were not whole", 1
 )
-_TOO_LONG = ReadProblem("its episode is longer than 64 MiB")
 
 
 @dataclass(slots=True)
@@ -88,87 +96,81 @@ class ReadingRules:
         return next((mapping for mapping in self.mappings if path.match(mapping.files)), None)
 
 
+def read_result_file(
+    opened: BinaryIO, path: Path, where: str, rules: ReadingRules
+) -> Iterator[ReadItem]:
+    """Read a file that a mapping describes, an archive of inspect_ai, or one of any other layout.
+
+    `where` is its name in reports.
+    """
+    mapping = rules.find_mapping(where)
+    if mapping is not None:
+        return _read_whole(b"", opened, path.name, rules, mapping)
+    is_archive = opened.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
+    opened.seek(0)
+    return _read_archive(path, rules) if is_archive else read_episodes(opened, path.name, rules)
+
+
+def _read_archive(path: Path, rules: ReadingRules) -> Iterator[ReadItem]:
+    from ci_agent_eval.results.importers.inspect_ai import IMPORTER, read_eval_archive  # noqa: PLC0415 - rarely needed
+
+    try:
+        document = read_eval_archive(path)
+    except (InputError, ValueError, OSError) as error:
+        yield ReadProblem(f"{error}; write it as JSON (inspect log convert --to json)")
+        return
+    yield from _import_episodes(IMPORTER, rules.redact(document), rules)
+
+
 def read_episodes(
-    file: LineFile,
-    name: str,
-    rules: ReadingRules | None = None,
-) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem]:
+    file: LineFile, name: str, rules: ReadingRules | None = None
+) -> Iterator[ReadItem]:
     """Read every episode of a file; its first line and its name determine the layout."""
     rules = rules or ReadingRules()
-    first = file.readline(MAX_LINE_BYTES).removeprefix(BOM)
+    first = file.readline(MAX_LINE_BYTES).removeprefix(_BOM)
     if not first.strip():
-        rest = file.read(1)
-        if not rest:
+        more = file.read(1)
+        if not more:
             yield ReadProblem("it is empty")
             return
-        first += rest
+        first += more
     if first.rstrip().endswith(HEADER_END.encode()):
         yield from _read_canonical(first, file, rules)
     elif name.lower().endswith(_LINES_SUFFIXES) and not _is_foreign_line(first, name):
-        yield from _read_lines(first, file, rules)
+        for number, line in _iterate_lines(file, first):
+            if line is None or line.strip():
+                yield _parse_line(line, number, rules)
     else:
         yield from _read_whole(first, file, name, rules)
 
 
-def _read_canonical(
-    header: bytes, file: LineFile, rules: ReadingRules
-) -> Iterator[ParsedEpisode | ReadProblem]:
+def _read_canonical(header: bytes, file: LineFile, rules: ReadingRules) -> Iterator[ReadItem]:
     try:
-        results = _validate_model(Results, rules.redact(parse_json(header.rstrip() + b"]}")))
+        results = _validate_model(Results, rules.redact(parse_json(header.rstrip() + LIST_END)))
     except MalformedError as error:
         yield ReadProblem(str(error), 1)
         return
     if not results.complete:
         yield INCOMPLETE
     number, closed = 1, False
-    for number, line in _iterate_lines(file, 2):
+    for number, line in _iterate_lines(file, header):
+        if number == 1:
+            continue
         if line is not None and line.strip() == LIST_END:
             closed = True
             break
         if line is None or line.endswith(b"\n"):  # else it is cut off, which is reported below
-            yield _parse_list_line(line, number, rules, results.suite)
+            yield _parse_line(line, number, rules, results.suite)
     if not closed:
         yield ReadProblem("it is cut off before its list of episodes ends", number)
     elif file.read(MAX_LINE_BYTES).strip():
         yield ReadProblem("it goes on after its end", number + 1)
 
 
-def _parse_list_line(
-    line: bytes | None, number: int, rules: ReadingRules, suite: str | None
-) -> ParsedEpisode | ReadProblem:
-    """Parse an entry of a list, optionally with a comma; None is a line that was too long."""
-    if line is None:
-        return _TOO_LONG._replace(line=number)
-    return _parse_line_text(line.strip().removesuffix(b","), number, rules, suite)
-
-
-def _read_lines(
-    first: bytes, file: LineFile, rules: ReadingRules
-) -> Iterator[ParsedEpisode | ReadProblem]:
-    yield from _parse_line(first, 1, rules)
-    for number, line in _iterate_lines(file, 2):
-        yield from _parse_line(line, number, rules)
-
-
-def _parse_line(
-    line: bytes | None, number: int, rules: ReadingRules
-) -> Iterator[ParsedEpisode | ReadProblem]:
-    """Parse a line that is an episode or blank; None is a line that was too long."""
-    if line is None:
-        yield _TOO_LONG._replace(line=number)
-        return
-    if not line.strip():
-        return
-    found = _parse_line_text(line.strip(), number, rules)
-    if isinstance(found, ReadProblem) and not line.endswith(b"\n"):
-        found = ReadProblem("its last line is cut off", number, cut=True)
-    yield found
-
-
-def _iterate_lines(file: LineFile, start: int) -> Iterator[tuple[int, bytes | None]]:
-    """Yield numbered lines; None for a line over the limit, which is dropped."""
-    number = start
-    while line := file.readline(MAX_LINE_BYTES):
+def _iterate_lines(file: LineFile, line: bytes) -> Iterator[tuple[int, bytes | None]]:
+    """Yield numbered lines from the first one; None for one over the limit, which is dropped."""
+    number = 1
+    while line:
         if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
             while line and not line.endswith(b"\n"):
                 line = file.readline(MAX_LINE_BYTES)
@@ -176,6 +178,22 @@ def _iterate_lines(file: LineFile, start: int) -> Iterator[tuple[int, bytes | No
         else:
             yield number, line
         number += 1
+        line = file.readline(MAX_LINE_BYTES)
+
+
+def _parse_line(
+    line: bytes | None, number: int, rules: ReadingRules, suite: str | None = None
+) -> ParsedEpisode | ReadProblem:
+    """Parse a line, of a list with its comma; None is a line that was too long."""
+    if line is None:
+        return ReadProblem("its episode is longer than 64 MiB", number)
+    try:
+        value = rules.redact(parse_json(line.strip().removesuffix(b",")))
+        return _build_parsed_episode(value, number)._replace(suite=suite)
+    except MalformedError as error:
+        if not line.endswith(b"\n"):
+            return ReadProblem("its last line is cut off", number, cut=True)
+        return ReadProblem(str(error), number)
 
 
 def _is_foreign_line(line: bytes, name: str) -> bool:
@@ -192,52 +210,37 @@ def _is_foreign_line(line: bytes, name: str) -> bool:
         return True
 
 
-_OWN_KEYS = frozenset({"scenario_id", "episode", "episodes"})
-
-
-def _has_own_keys(value: object) -> bool:
-    """Return whether a document, or the first item of a list, has keys of our own layouts."""
-    first = value[0] if isinstance(value, list) and value else value
-    return isinstance(first, dict) and not _OWN_KEYS.isdisjoint(first)
-
-
 def _find_importer(value: object, name: str) -> tuple[Importer, dict[str, Any]] | None:
-    """Return the importer of a file of another tool, of this package or of an installed one.
-
-    Raises MalformedError, as `find_installed_importer` does.
-    """
-    # The importers are not worth their start-up time to a file in our own layout.
     from ci_agent_eval.results.importers.registry import find_importer  # noqa: PLC0415 - see above
 
-    found = find_importer(value, name)
-    if found is not None or _has_own_keys(value):
-        return found
-    from ci_agent_eval.results.importers.registry import find_installed_importer  # noqa: PLC0415 - see above
-
-    return find_installed_importer(value, name)
+    return find_importer(value, name)
 
 
 def _read_whole(
-    first: bytes, file: LineFile, name: str, rules: ReadingRules
-) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem]:
+    first: bytes,
+    file: LineFile,
+    name: str,
+    rules: ReadingRules,
+    mapping: ResultMapping | None = None,
+) -> Iterator[ReadItem]:
     data = first + file.read(MAX_LINE_BYTES + 1 - len(first))
     if len(data) > MAX_LINE_BYTES:
         yield ReadProblem(
-            "it is larger than 64 MiB and not in the layout of one episode a line; "
+            "it is larger than 64 MiB and not in the layout of one episode a line; split it, or "
             "write its episodes as .jsonl"
         )
         return
     problems: list[ReadProblem] = []
     try:
-        value = rules.redact(parse_document(data, name, problems))
-        found = _find_importer(value, name)
+        value = rules.redact(_parse_document(data.removeprefix(_BOM), name, problems))
+        found = _find_importer(value, name) if mapping is None else _apply_mapping(mapping, value)
         items = _find_items(value, name) if found is None else []
     except MalformedError as error:
         yield from (*problems, ReadProblem(str(error), error.line))
         return
     yield from problems
     if found is not None:
-        yield from import_episodes(*found, rules)
+        yield from _import_episodes(*found, rules)
         return
     if isinstance(value, dict) and value.get("complete") is False:
         yield INCOMPLETE
@@ -249,7 +252,13 @@ def _read_whole(
             yield ReadProblem(f"{place}{error}")
 
 
-def parse_document(data: bytes, name: str, problems: list[ReadProblem]) -> Any:
+def _apply_mapping(mapping: ResultMapping, content: object) -> tuple[Importer, dict[str, Any]]:
+    from ci_agent_eval.results.importers.mapped import build_mapped_importer  # noqa: PLC0415 - rarely needed
+
+    return build_mapped_importer(mapping), {"content": content}
+
+
+def _parse_document(data: bytes, name: str, problems: list[ReadProblem]) -> Any:
     """Parse JSON, JSON lines of another tool, or CSV; add the problems of single lines.
 
     Raises MalformedError.
@@ -257,40 +266,36 @@ def parse_document(data: bytes, name: str, problems: list[ReadProblem]) -> Any:
     suffix = name.lower()
     if not suffix.endswith((*_LINES_SUFFIXES, _TABLE_SUFFIX)):
         return parse_json(data)
-    from ci_agent_eval.results.importers.values import parse_csv, parse_json_lines  # noqa: PLC0415 - as above
-
     is_table = suffix.endswith(_TABLE_SUFFIX)
     items = list(parse_csv(data) if is_table else parse_json_lines(data))
     problems += [item for item in items if isinstance(item, ReadProblem)]
     return [item for item in items if not isinstance(item, ReadProblem)]
 
 
-def import_episodes(
+def _import_episodes(
     importer: Importer, document: dict[str, Any], rules: ReadingRules
-) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem]:
+) -> Iterator[ReadItem]:
     """Read the results of another tool; a file without any is a problem."""
-    from ci_agent_eval.results.importers.protocol import ImportProblem  # noqa: PLC0415 - as above
-    from ci_agent_eval.results.importers.score_verdicts import judge_scores  # noqa: PLC0415 - as above
+    from ci_agent_eval.results.importers.score_verdicts import judge_scores  # noqa: PLC0415 - see above
+    from ci_agent_eval.results.importers.values import ImportProblem  # noqa: PLC0415 - see above
 
-    found = False
     rules.files += 1
     items = importer.iterate_episodes(document)
     if importer.score_rule != "none":
         items = judge_scores(items, importer.score_rule, rules.thresholds, rules.score_names)
+    number = -1
     for number, item in enumerate(items):
-        found = True
         if isinstance(item, ImportProblem):
             message = f"it is a file of {importer.tool} and {item.message}"
             yield ReadProblem(limit_length(message), kind=item.kind)
-            continue
-        if isinstance(item, JUnitCase):
+        elif isinstance(item, JUnitCase):
             yield item
-            continue
-        try:
-            yield ParsedEpisode(_validate_model(Episode, item))
-        except MalformedError as error:
-            yield ReadProblem(f"it is a file of {importer.tool}; result {number}: {error}")
-    if not found:
+        else:
+            try:
+                yield ParsedEpisode(_validate_model(Episode, item))
+            except MalformedError as error:
+                yield ReadProblem(f"it is a file of {importer.tool}; result {number}: {error}")
+    if number < 0:
         message = f"it is a file of {importer.tool} and holds no results; run the tool again"
         yield ReadProblem(message, kind="no_results")
 
@@ -308,22 +313,12 @@ def _find_items(value: Any, name: str) -> list[tuple[str, Any]]:
         return [(f"{prefix}[{index}].", item) for index, item in enumerate(value)]
     if isinstance(value, dict) and not prefix and ("scenario_id" in value or "episode" in value):
         return [("", value)]
-    from ci_agent_eval.results.importers.registry import TOOLS  # noqa: PLC0415 - as above
+    from ci_agent_eval.results.importers.registry import TOOLS  # noqa: PLC0415 - see above
 
     raise MalformedError(
         "it holds no episodes: neither a list, nor a key 'episodes', nor a key 'scenario_id', "
         f"nor what {TOOLS} write; read other formats with --mapping"
     )
-
-
-def _parse_line_text(
-    text: bytes, number: int, rules: ReadingRules, suite: str | None = None
-) -> ParsedEpisode | ReadProblem:
-    try:
-        value = rules.redact(parse_json(text))
-        return _build_parsed_episode(value, number)._replace(suite=suite)
-    except MalformedError as error:
-        return ReadProblem(str(error), number)
 
 
 def _build_parsed_episode(value: Any, line: int = 0) -> ParsedEpisode:

@@ -1,9 +1,12 @@
-"""JSON of result files, without duplicate keys and secrets, and the problems of such files."""
+"""JSON, JSON lines and CSV of result files, without secrets, and the problems of such files."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, get_args
 
@@ -25,6 +28,9 @@ from ci_agent_eval.redaction import (
 
 Redact = Callable[[str], str]
 """Redacts secrets in a text."""
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""Maximum bytes of a line, and of a file that is read as a whole."""
 
 _MAX_PROBLEM = 300
 _POSITION = re.compile(r" at line (\d+) column (\d+)$")
@@ -64,6 +70,45 @@ def parse_json(text: bytes) -> Any:
         line, column = int(position[1]), position[2]
         sentence = limit_length(f"{reason} at column {column}")
         raise MalformedError(sentence, line) from error
+
+
+def parse_json_lines(data: bytes) -> Iterator[dict[str, Any] | ReadProblem]:
+    """Yield the object on each line that is not blank, or the problem of the line."""
+    for number, line in enumerate(data.splitlines(keepends=True), start=1):
+        try:
+            value = parse_json(line) if line.strip() else None
+        except MalformedError as error:
+            yield ReadProblem(str(error) if line.endswith(b"\n") else _CUT, number)
+            continue
+        if isinstance(value, dict):
+            yield value
+        elif line.strip():
+            yield ReadProblem("it is not a JSON object", number)
+
+
+def parse_csv(data: bytes) -> Iterator[dict[str, Any] | ReadProblem]:
+    """Yield each row by its column names, or its problem."""
+    try:
+        rows = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
+        header = next(rows, [])
+        repeated = [name for name, count in Counter(header).items() if count > 1]
+        if repeated:
+            yield ReadProblem(f"it has two columns {repeated[0]!r}; rename one of them", 1)
+            return
+        for row in rows:
+            if len(row) == len(header):
+                yield dict(zip(header, row, strict=True))
+            elif row:
+                counts = f"it has {len(row)} cells, and the header has {len(header)}"
+                yield ReadProblem(counts, rows.line_num)
+    except (UnicodeDecodeError, csv.Error) as error:
+        yield ReadProblem(f"it is not CSV in UTF-8: {error}")
+        return
+    if not data.endswith(b"\n"):
+        yield ReadProblem(_CUT)
+
+
+_CUT = "its last line is cut off; write the file again"
 
 
 def limit_length(text: str) -> str:

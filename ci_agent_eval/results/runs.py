@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, JUnitCase, build_episode_record
 from ci_agent_eval.contract.base import describe_validation_error
@@ -17,7 +17,7 @@ from ci_agent_eval.results.episodes import (
     INCOMPLETE,
     ParsedEpisode,
     ReadingRules,
-    read_episodes,
+    read_result_file,
 )
 from ci_agent_eval.results.file_search import ResultFile, RunFolder
 from ci_agent_eval.results.json_text import ReadProblem, parse_json
@@ -25,7 +25,6 @@ from ci_agent_eval.results.spool import EpisodeKey, EpisodeSink, SpoolPosition
 from ci_agent_eval.storage.regular_file import open_regular
 
 _MAX_PROBLEMS = 20
-_ZIP_MAGIC = b"PK"
 _MAX_SESSION_BYTES = 16 * 1024 * 1024
 _INTERRUPTED = 2
 _STOPPED = {
@@ -213,7 +212,7 @@ def _read_file(
     merging = _EpisodeMerger(file, loaded, spool)
     try:
         with open_regular(file.path, follow=True) as opened:
-            for found in _read_records(opened, file, rules):
+            for found in read_result_file(opened, file.path, file.where, rules):
                 if isinstance(found, ParsedEpisode):
                     merging.add(found)
                 elif isinstance(found, JUnitCase):
@@ -223,23 +222,6 @@ def _read_file(
     except OSError as error:
         problems.append(ReadProblem(f"it cannot be read: {error.strerror}"))
     loaded.findings += _build_problem_findings(file, problems)
-
-
-def _read_records(
-    opened: BinaryIO, file: ResultFile, rules: ReadingRules
-) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem]:
-    path, mapping = file.path, rules.find_mapping(file.where)
-    if mapping is not None:
-        from ci_agent_eval.results.importers.mapped import read_mapped_file  # noqa: PLC0415 - rarely needed
-
-        return read_mapped_file(opened, path.name, mapping, rules)
-    is_archive = opened.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
-    opened.seek(0)
-    if is_archive:
-        from ci_agent_eval.results.importers.inspect_ai import read_eval_archive  # noqa: PLC0415 - rarely needed
-
-        return read_eval_archive(path, rules)
-    return read_episodes(opened, path.name, rules)
 
 
 def _is_reported_elsewhere(

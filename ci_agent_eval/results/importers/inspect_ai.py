@@ -11,37 +11,21 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ci_agent_eval.analysis.loaded_results import JUnitCase
+from ci_agent_eval.contract.stops import AGENT_STOPS
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.results.episodes import (
-    MAX_LINE_BYTES,
-    ParsedEpisode,
-    ReadingRules,
-    import_episodes,
-)
-from ci_agent_eval.results.importers.protocol import (
-    EpisodeData,
-    ImportProblem,
-    ScoreRule,
-    ToolDocument,
-)
-from ci_agent_eval.results.importers.score_verdicts import (
-    build_score,
-    build_stop_fields,
-)
 from ci_agent_eval.results.importers.values import (
-    as_amount,
-    as_count,
-    as_list,
-    as_mapping,
-    as_milliseconds,
+    EpisodeData,
+    Importer,
+    ImportProblem,
+    Record,
+    ToolDocument,
     as_name,
-    as_objects,
-    as_text,
+    build_score,
     build_usage,
+    check_count,
     format_content,
 )
-from ci_agent_eval.results.json_text import ReadProblem, parse_json
+from ci_agent_eval.results.json_text import MAX_LINE_BYTES, parse_json
 from ci_agent_eval.storage.archives import ArchiveLimits, extract_archive
 from ci_agent_eval.storage.regular_file import open_regular
 
@@ -75,144 +59,136 @@ _SAMPLE_KEYS = (
     "total_time",
 )
 
-InspectSample = Mapping[str, Any]
+
+def _can_import(document: ToolDocument) -> bool:
+    """Return whether the document has a log's specification of its task."""
+    spec = document.get("eval")
+    return "status" in document and isinstance(spec, dict) and spec.keys() >= {"task", "model"}
 
 
-class InspectAIImporter:
-    """Imports an evaluation log."""
-
-    tool = "inspect_ai"
-    score_rule: ScoreRule = "binary"
-
-    def can_import(self, document: ToolDocument) -> bool:
-        """Return whether the document has a log's specification of its task."""
-        spec = as_mapping(document.get("eval"))
-        return "status" in document and "task" in spec and "model" in spec
-
-    def iterate_episodes(self, document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
-        """Yield an episode for each sample of each epoch, by sample and epoch."""
-        if document.get("version") != VERSION:
-            shown_version = as_name(document.get("version"))
-            yield ImportProblem(f"is of version {shown_version!r}; version {VERSION} is read")
-            return
-        samples = sorted(as_objects(document.get("samples")), key=_sample_sort_key)
-        agent_fields = _build_agent(as_mapping(document.get("eval")))
-        for sample in samples:
-            yield {
-                **agent_fields,
-                **_build_identity(sample, document),
-                "scores": list(_iterate_scores(sample)),
-                **_build_outcome(sample),
-                **_build_conversation(sample),
-            }
-        yield from _check_completeness(document, len(samples))
+def _iterate_episodes(document: ToolDocument) -> Iterator[EpisodeData | ImportProblem]:
+    """Yield an episode for each sample of each epoch, by sample and epoch."""
+    log = Record(document)
+    if log.get("version") != VERSION:
+        yield ImportProblem(f"is of version {log.name('version')!r}; version {VERSION} is read")
+        return
+    samples = sorted(log.records("samples"), key=_sample_sort_key)
+    for sample in samples:
+        yield {
+            **_build_identity(sample, log.at("eval")),
+            "scores": list(_iterate_scores(sample)),
+            **_build_outcome(sample),
+            "trajectory": {"turns": _SampleTurns(sample).build()},
+            "duration_ms": sample.milliseconds("total_time"),
+        }
+    yield from _check_completeness(log, len(samples))
 
 
-def drop_unread_keys(sample: InspectSample) -> EpisodeData:
-    """Keep only the keys of a sample that are read: its events may be a thousand times longer."""
-    kept = {key: sample[key] for key in _SAMPLE_KEYS if key in sample}
-    events = [event for event in as_objects(sample.get("events")) if event.get("event") in _EVENTS]
-    return kept | {"events": [{key: e[key] for key in _EVENT_KEYS if key in e} for e in events]}
+IMPORTER = Importer("inspect_ai", "binary", _can_import, _iterate_episodes)
 
 
-def _sample_sort_key(sample: InspectSample) -> tuple[str, int]:
-    return format_content(sample.get("id")), as_count(sample.get("epoch")) or 0
+def _sample_sort_key(sample: Record) -> tuple[str, int]:
+    return sample.shown("id"), sample.count("epoch") or 0
 
 
-def _build_agent(spec: Mapping[str, Any]) -> EpisodeData:
-    """Return the fields for the model and the agent: the solver if there is one, else the model."""
-    model = as_text(spec.get("model"))
-    solver = as_text(spec.get("solver"))
+def _build_identity(sample: Record, spec: Record) -> EpisodeData:
+    """Return the fields that identify the episode: task, sample, agent, epoch and attempt.
+
+    The agent is the solver with its model if there is one, else the model.
+    """
+    task, model, solver = spec.name("task"), spec.text("model"), spec.text("solver")
     agent = f"{solver}, {model}" if solver and model else solver or model
-    return {"model": model, "agent": agent}
-
-
-def _build_identity(sample: InspectSample, document: ToolDocument) -> EpisodeData:
-    """Return the fields that identify the episode: task, sample and model, epoch and attempt."""
-    spec = as_mapping(document.get("eval"))
-    task = as_name(spec.get("task"))
+    retries = sample.get("error_retries")
     return {
-        "scenario_id": f"{task}/{as_name(sample.get('id'))}",
-        "nodeid": f"inspect_ai::{task}[{as_name(_build_agent(spec)['agent'])}]",
-        "iteration": as_count(sample.get("epoch")) or 1,
-        "attempt": 1 + len(as_list(sample.get("error_retries"))),
+        "model": model,
+        "agent": agent,
+        "scenario_id": f"{task}/{sample.name('id')}",
+        "nodeid": f"inspect_ai::{task}[{as_name(agent)}]",
+        "iteration": sample.count("epoch") or 1,
+        "attempt": 1 + (len(retries) if isinstance(retries, list) else 0),
     }
 
 
-def _iterate_scores(sample: InspectSample) -> Iterator[EpisodeData]:
+def _iterate_scores(sample: Record) -> Iterator[EpisodeData]:
     """Yield the scores of every scorer, one for each value."""
-    for scorer, found in sorted(as_mapping(sample.get("scores")).items()):
-        score = as_mapping(found)
-        value, reason = score.get("value"), as_text(score.get("explanation"))
-        parts = {f"{scorer}/{name}": part for name, part in sorted(as_mapping(value).items())}
+    for scorer, score in sample.entries("scores"):
+        value, reason = score.get("value"), score.text("explanation")
+        parts = {f"{scorer}/{name}": part.content for name, part in score.entries("value")}
         for name, part in (parts or {scorer: value}).items():
             graded = _GRADES.get(part, part) if isinstance(part, str) else part
             yield build_score(name, graded, reason)
 
 
-def _build_outcome(sample: InspectSample) -> EpisodeData:
-    """Return the fields for a limit or an error that ended the sample."""
-    error = as_mapping(sample.get("error"))
-    limit = as_mapping(sample.get("limit"))
-    fields: EpisodeData = build_stop_fields(_STOP_REASONS.get(as_name(limit.get("type"))))
-    if error:
-        # Scores of an incomplete conversation are no verdict.
-        reason = as_text(error.get("message")) or "it ended in an error"
+def _build_outcome(sample: Record) -> EpisodeData:
+    """Return the fields for a limit or an error that ended the sample.
+
+    The tool's outcome is kept: the scorers knew of the limit when they judged the run.
+    """
+    stop = _STOP_REASONS.get(sample.name("limit.type"))
+    fields: EpisodeData = {"stop_reason": stop}
+    fields["allowed_stops"] = [stop] if stop in AGENT_STOPS else []
+    if isinstance(error := sample.get("error"), dict) and error:
+        # Scores of an incomplete conversation are not a verdict.
+        reason = sample.text("error.message") or "it ended in an error"
         fields |= {"outcome": "error", "reason": reason}
     return fields
 
 
-def _build_conversation(sample: InspectSample) -> EpisodeData:
-    """Return the conversation, with the figures of its turns from the log's events."""
-    replies = {}
-    calls = {}
-    for event in as_objects(sample.get("events")):
-        if event.get("event") == "model":
-            choice = next(as_objects(as_mapping(event.get("output")).get("choices")), {})
-            replies[as_text(as_mapping(choice.get("message")).get("id"))] = event
-        elif event.get("event") == "tool":
-            calls[as_text(event.get("id"))] = event
-    messages = list(as_objects(sample.get("messages")))
-    results = {as_text(m.get("tool_call_id")): m for m in messages if m.get("role") == "tool"}
-    turns = [
-        _build_turn(message, replies.get(as_text(message.get("id")), {}), results, calls)
-        for message in messages
-        if message.get("role") in _ROLES
-    ]
-    return {
-        "trajectory": {"turns": turns},
-        "duration_ms": as_milliseconds(sample.get("total_time")),
-    }
+class _SampleTurns:
+    """The conversation of a sample, with the figures of its turns from the log's events."""
+
+    def __init__(self, sample: Record) -> None:
+        self._messages = sample.records("messages")
+        self._replies: dict[str | None, Record] = {}
+        self._calls: dict[str | None, Record] = {}
+        self._results = {
+            message.text("tool_call_id"): message
+            for message in self._messages
+            if message.get("role") == "tool"
+        }
+        for event in sample.records("events"):
+            if event.get("event") == "model":
+                self._replies[event.text("output.choices.0.message.id")] = event
+            elif event.get("event") == "tool":
+                self._calls[event.text("id")] = event
+
+    def build(self) -> list[EpisodeData]:
+        """Return the turns."""
+        return [
+            self._build_turn(message) for message in self._messages if message.get("role") in _ROLES
+        ]
+
+    def _build_turn(self, message: Record) -> EpisodeData:
+        turn = {"role": message.get("role"), "content": _format_content(message.get("content"))}
+        if message.get("role") != "assistant":
+            return turn
+        output = self._replies.get(message.text("id"), Record({})).at("output")
+        return turn | {
+            "tool_calls": [self._build_call(call) for call in message.records("tool_calls")],
+            "latency_ms": output.milliseconds("time"),
+            "tokens": _build_usage(output.at("usage")),
+            "cost_usd": output.amount("usage.total_cost"),
+        }
+
+    def _build_call(self, call: Record) -> EpisodeData:
+        key = call.text("id")
+        result = self._results.get(key, Record({}))
+        has_result = "content" in result.content and not result.get("error")
+        return {
+            "id": key,
+            "name": call.text("function") or "(no name)",
+            "arguments": call.get("arguments"),
+            "result": _format_content(result.get("content")) if has_result else None,
+            "error": result.text("error.message"),
+            "duration_ms": self._calls.get(key, Record({})).milliseconds("working_time"),
+        }
 
 
-def _build_turn(
-    message: Mapping[str, Any],
-    event: Mapping[str, Any],
-    results: Mapping[Any, Mapping[str, Any]],
-    timed: Mapping[Any, Mapping[str, Any]],
-) -> EpisodeData:
-    content = _format_content(message.get("content"))
-    if message.get("role") != "assistant":
-        return {"role": message["role"], "content": content}
-    output = as_mapping(event.get("output"))
-    usage = as_mapping(output.get("usage"))
-    return {
-        "role": "assistant",
-        "content": content,
-        "tool_calls": [
-            _build_call(call, results, timed) for call in as_objects(message.get("tool_calls"))
-        ],
-        "latency_ms": as_milliseconds(output.get("time")),
-        "tokens": _build_usage(usage),
-        "cost_usd": as_amount(usage.get("total_cost")),
-    }
-
-
-def _build_usage(usage: Mapping[str, Any]) -> EpisodeData | None:
+def _build_usage(usage: Record) -> EpisodeData | None:
     """Return the usage of one reply; inspect_ai counts cached tokens separately."""
-    cached = as_count(usage.get("input_tokens_cache_read")) or 0
-    written = as_count(usage.get("input_tokens_cache_write")) or 0
-    uncached = as_count(usage.get("input_tokens"))
+    cached = usage.count("input_tokens_cache_read") or 0
+    written = usage.count("input_tokens_cache_write") or 0
+    uncached = usage.count("input_tokens")
     prompt_tokens = None if uncached is None else uncached + cached + written
     return build_usage(prompt_tokens, usage.get("output_tokens"), cached)
 
@@ -221,44 +197,20 @@ def _format_content(content: object) -> str:
     """Return a message's text, each part on a line; parts without text show their type."""
     if not isinstance(content, list):
         return format_content(content)
-    parts = (
-        as_text(part.get("text")) or f"[{as_name(part.get('type'))}]"
-        for part in as_objects(content)
-    )
-    return "\n".join(parts)
+    parts = Record({"parts": content}).records("parts")
+    return "\n".join(part.text("text") or f"[{part.name('type')}]" for part in parts)
 
 
-def _build_call(
-    call: Mapping[str, Any],
-    results: Mapping[Any, Mapping[str, Any]],
-    timed: Mapping[Any, Mapping[str, Any]],
-) -> EpisodeData:
-    key = as_text(call.get("id"))
-    result = results.get(key, {})
-    error = as_mapping(result.get("error"))
-    return {
-        "id": key,
-        "name": as_text(call.get("function")) or "(no name)",
-        "arguments": call.get("arguments"),
-        "result": _format_content(result["content"]) if "content" in result and not error else None,
-        "error": as_text(error.get("message")),
-        "duration_ms": as_milliseconds(timed.get(key, {}).get("working_time")),
-    }
-
-
-def _check_completeness(document: ToolDocument, found: int) -> Iterator[ImportProblem]:
-    status = document.get("status")
-    if status != "success":
-        error = as_text(as_mapping(document.get("error")).get("message"))
-        why = f" ({as_name(error)})" if error else ""
-        message = f"says its status is {as_name(status)!r}{why}"
-        yield ImportProblem(f"{message}; run the evaluation again", "interrupted")
-    if document.get("invalidated") is True:
-        yield ImportProblem("says that it was invalidated; run the evaluation again", "interrupted")
-    expected = as_count(as_mapping(document.get("results")).get("total_samples"))
-    if expected is not None and expected > found:
-        message = f"counts {expected} samples and holds {found}; log all of them (--log-samples)"
-        yield ImportProblem(message, "declared_counts_differ")
+def _check_completeness(log: Record, held: int) -> Iterator[ImportProblem]:
+    again = "run the evaluation again"
+    if log.get("status") != "success":
+        why = f" ({log.name('error.message')})" if log.text("error.message") else ""
+        message = f"says its status is {log.name('status')!r}{why}; {again}"
+        yield ImportProblem(message, "interrupted")
+    if log.get("invalidated") is True:
+        yield ImportProblem(f"says that it was invalidated; {again}", "interrupted")
+    total = log.count("results.total_samples")
+    yield from check_count(total, held, "samples", "log all of them (--log-samples)")
 
 
 _HEADER = PurePosixPath("header.json")
@@ -266,35 +218,31 @@ _SAMPLES = "samples"
 _LIMITS = ArchiveLimits(members=100_000, member_bytes=MAX_LINE_BYTES)
 
 
-def read_eval_archive(
-    path: Path, rules: ReadingRules
-) -> Iterator[ParsedEpisode | JUnitCase | ReadProblem]:
-    """Read the episodes of an `.eval` log, and the problems of the archive."""
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            files = extract_archive(path, Path(folder), wanted=_is_wanted, limits=_LIMITS)
-            document = _build_document(Path(folder), files)
-        except (InputError, ValueError, OSError) as error:
-            advice = "write it as JSON (inspect log convert --to json)"
-            yield ReadProblem(f"{error}; {advice}")
-            return
-    yield from import_episodes(InspectAIImporter(), rules.redact(document), rules)
+def read_eval_archive(path: Path) -> dict[str, Any]:
+    """Read an `.eval` log as in inspect_ai's own JSON. Raises InputError, ValueError, OSError."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = extract_archive(path, folder, wanted=_is_wanted, limits=_LIMITS)
+        header = folder / _HEADER
+        if header not in files:
+            raise InputError(
+                f"it is a zip archive without {_HEADER}: not a log of inspect_ai, or one of a run "
+                "that did not end"
+            )
+        samples = [_drop_unread_keys(_parse_file(file)) for file in files if file != header]
+        return {**_parse_file(header), "samples": samples}
 
 
 def _is_wanted(path: PurePosixPath) -> bool:
     return path == _HEADER or (path.parent.name == _SAMPLES and len(path.parts) == 2)
 
 
-def _build_document(folder: Path, files: tuple[Path, ...]) -> dict[str, Any]:
-    """Build the log as in inspect_ai's own JSON format."""
-    header = folder / _HEADER
-    if header not in files:
-        raise InputError(
-            f"it is a zip archive without {_HEADER}: no log of inspect_ai, or of a run that "
-            "did not end"
-        )
-    samples = [drop_unread_keys(_parse_file(file)) for file in files if file != header]
-    return {**_parse_file(header), "samples": samples}
+def _drop_unread_keys(sample: Mapping[str, Any]) -> EpisodeData:
+    """Keep only the keys of a sample that are read: its events may be a thousand times longer."""
+    kept = {key: sample[key] for key in _SAMPLE_KEYS if key in sample}
+    events = [one for one in Record(sample).records("events") if one.get("event") in _EVENTS]
+    short = [{key: e.content[key] for key in _EVENT_KEYS if key in e.content} for e in events]
+    return kept | {"events": short}
 
 
 def _parse_file(file: Path) -> dict[str, Any]:

@@ -1,42 +1,61 @@
-"""Untyped JSON values, of which one of another type counts as missing, and files of records.
+"""Foreign JSON of unknown structure, and what importers make of it.
 
-Records are a JSON object on each line, a JSON list of objects, or CSV. They become one document,
-`{"records": [...], "name": file name}`, for the importers.
+A value of another type than asked for counts as missing.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
 
+from ci_agent_eval.analysis.loaded_results import JUnitCase
+from ci_agent_eval.contract.findings import FindingKind
 from ci_agent_eval.contract.wording import one_line
-from ci_agent_eval.results.importers.protocol import ToolDocument
-from ci_agent_eval.results.json_text import MalformedError, ReadProblem, parse_json
 
 MAX_AMOUNT = 1e15
 """The largest amount in the contract."""
 
 _MAX_NAME = 200
 
+ToolDocument = Mapping[str, Any]
+"""A parsed JSON object of unknown structure."""
 
-def as_mapping(value: object) -> Mapping[str, Any]:
-    """Return a JSON object, or an empty one."""
-    return value if isinstance(value, dict) else {}
+EpisodeData = dict[str, Any]
+"""The fields of an episode, as in an episode file; the contract validates them."""
+
+ScoreRule = Literal["binary", "thresholds", "none"]
+"""The scores that are verdicts: those with a threshold, and for `binary` those that are all 0 or 1.
+
+`none`: the episodes are our own, and their scores inform.
+"""
 
 
-def as_list(value: object) -> Sequence[Any]:
-    """Return a JSON list, or an empty one."""
-    return value if isinstance(value, list) else ()
+class ImportProblem(NamedTuple):
+    """A problem of an imported file."""
+
+    message: str
+    """The sentence after "it": the problem, then the advice."""
+    kind: FindingKind = "unreadable_file"
 
 
-def as_objects(value: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the items of a list as objects; any other item becomes an empty object."""
-    return (as_mapping(item) for item in as_list(value))
+ImportedItem = EpisodeData | ImportProblem | JUnitCase
+"""An item of a file: an episode, a test without an episode, or a problem."""
+
+
+class Importer(NamedTuple):
+    """Imports the results of one tool; figures that are not in the file stay unmeasured."""
+
+    tool: str
+    """The tool's name, with the option or file if needed."""
+    score_rule: ScoreRule
+    """The rule for scores; an episode without an outcome is judged by it."""
+    can_import: Callable[[ToolDocument], bool]
+    """Returns whether a document's keys are this tool's, in any version."""
+    iterate_episodes: Callable[[ToolDocument], Iterable[ImportedItem]]
+    """Yields the episodes, tests and problems of a document, in a reproducible order."""
 
 
 def as_text(value: object) -> str | None:
@@ -45,7 +64,7 @@ def as_text(value: object) -> str | None:
 
 
 def as_number(value: object) -> float | None:
-    """Return a finite number, or None; booleans are no numbers."""
+    """Return a finite number, or None; booleans are not numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if -MAX_AMOUNT <= value <= MAX_AMOUNT and math.isfinite(value) else None
@@ -53,38 +72,20 @@ def as_number(value: object) -> float | None:
 
 def as_amount(value: object) -> float | None:
     """Return a number that is not negative, or None."""
-    found = as_number(value)
-    return found if found is not None and found >= 0 else None
+    number = as_number(value)
+    return number if number is not None and number >= 0 else None
 
 
 def as_count(value: object) -> int | None:
     """Return an integer that is not negative, or None."""
-    found = as_amount(value)
-    return int(found) if found is not None and found == int(found) else None
+    amount = as_amount(value)
+    return int(amount) if amount is not None and amount == int(amount) else None
 
 
 def as_share(value: object) -> float | None:
     """Return a number from 0 to 1, or None."""
-    found = as_amount(value)
-    return found if found is not None and found <= 1 else None
-
-
-def as_milliseconds(seconds: object) -> float | None:
-    """Convert seconds to milliseconds; None if they are no amount."""
-    found = as_amount(seconds)
-    return None if found is None else as_amount(found * 1000)
-
-
-def build_usage(prompt: object, completion: object, cached: object = None) -> dict[str, int] | None:
-    """Build the usage of one turn; None unless both input and output tokens are known."""
-    tokens_in, tokens_out = as_count(prompt), as_count(completion)
-    if tokens_in is None or tokens_out is None:
-        return None
-    return {
-        "input": tokens_in,
-        "output": tokens_out,
-        "cached": min(as_count(cached) or 0, tokens_in),
-    }
+    amount = as_amount(value)
+    return amount if amount is not None and amount <= 1 else None
 
 
 def format_content(value: object) -> str:
@@ -100,57 +101,111 @@ def as_name(value: object) -> str:
     return line if len(line) <= _MAX_NAME else f"{line[:_MAX_NAME]}…"
 
 
-Record = dict[str, Any]
+class Record:
+    """A JSON value with the values inside it at paths, such as `eval.model` or `turns.0`."""
 
-_CUT = "its last line is cut off; write the file again"
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+    def get(self, path: str | None) -> Any:
+        """Return the value at a path; None if there is no path or no value."""
+        return None if path is None else find_value(self.content, path)
+
+    def at(self, path: str) -> Record:
+        """Return the value at a path as a record."""
+        return Record(self.get(path))
+
+    def entries(self, path: str) -> list[tuple[str, Record]]:
+        """Return the values of an object with their keys, sorted by key."""
+        value = self.get(path)
+        pairs = sorted(value.items()) if isinstance(value, dict) else ()
+        return [(key, Record(item)) for key, item in pairs]
+
+    def records(self, path: str) -> list[Record]:
+        """Return the items of a list; one that is not an object is an empty record."""
+        value = self.get(path)
+        items = value if isinstance(value, list) else ()
+        return [Record(item if isinstance(item, dict) else {}) for item in items]
+
+    def text(self, path: str | None) -> str | None:
+        """Return a text that is not blank."""
+        return as_text(self.get(path))
+
+    def name(self, path: str) -> str:
+        """Return any value as a short text on one line."""
+        return as_name(self.get(path))
+
+    def shown(self, path: str | None) -> str:
+        """Return any value as a text of any length."""
+        return format_content(self.get(path))
+
+    def amount(self, path: str) -> float | None:
+        """Return a number that is not negative."""
+        return as_amount(self.get(path))
+
+    def count(self, path: str) -> int | None:
+        """Return an integer that is not negative."""
+        return as_count(self.get(path))
+
+    def share(self, path: str) -> float | None:
+        """Return a number from 0 to 1."""
+        return as_share(self.get(path))
+
+    def milliseconds(self, path: str) -> float | None:
+        """Return seconds as milliseconds."""
+        seconds = self.amount(path)
+        return None if seconds is None else as_amount(seconds * 1000)
 
 
-def build_document(value: object, name: str) -> Record | None:
-    """Return an object as it is, a list of objects as a document of records, else None."""
-    if isinstance(value, dict):
-        return value
-    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-        return {"records": value, "name": name}
-    return None
+def find_value(content: object, path: str) -> object:
+    """Return the value at a path; a key that holds the dots itself comes first."""
+    if isinstance(content, dict) and path in content:
+        return content[path]
+    for part in path.split("."):
+        if isinstance(content, dict):
+            content = content.get(part)
+        elif isinstance(content, list) and part.isdecimal() and int(part) < len(content):
+            content = content[int(part)]
+        else:
+            return None
+    return content
 
 
-def get_records(document: ToolDocument) -> Sequence[Record]:
-    """Return the records of a document; empty if it has none."""
-    records = as_list(document.get("records"))
-    return records if all(isinstance(record, dict) for record in records) else ()
+def build_usage(prompt: object, completion: object, cached: object = None) -> dict[str, int] | None:
+    """Build the usage of one turn; None unless both input and output tokens are known."""
+    tokens_in, tokens_out = as_count(prompt), as_count(completion)
+    if tokens_in is None or tokens_out is None:
+        return None
+    return {
+        "input": tokens_in,
+        "output": tokens_out,
+        "cached": min(as_count(cached) or 0, tokens_in),
+    }
 
 
-def parse_json_lines(data: bytes) -> Iterator[Record | ReadProblem]:
-    """Yield the object on each line that is not blank, or the problem of the line."""
-    for number, line in enumerate(data.splitlines(keepends=True), start=1):
-        try:
-            value = parse_json(line) if line.strip() else None
-        except MalformedError as error:
-            yield ReadProblem(str(error) if line.endswith(b"\n") else _CUT, number)
-            continue
-        if isinstance(value, dict):
-            yield value
-        elif line.strip():
-            yield ReadProblem("it is not a JSON object", number)
+def build_exchange(request: str, reply: str, **figures: object) -> EpisodeData:
+    """Build a conversation of one message of the user and one reply, with its figures."""
+    user = {"role": "user", "content": request}
+    return {"turns": [user, {"role": "assistant", "content": reply, **figures}]}
 
 
-def parse_csv(data: bytes) -> Iterator[Record | ReadProblem]:
-    """Yield each row by its column names, or its problem."""
-    try:
-        rows = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
-        header = next(rows, [])
-        repeated = [name for name, count in Counter(header).items() if count > 1]
-        if repeated:
-            yield ReadProblem(f"it has two columns {repeated[0]!r}; rename one of them", 1)
-            return
-        for row in rows:
-            if len(row) == len(header):
-                yield dict(zip(header, row, strict=True))
-            elif row:
-                counts = f"it has {len(row)} cells, and the header has {len(header)}"
-                yield ReadProblem(counts, rows.line_num)
-    except (UnicodeDecodeError, csv.Error) as error:
-        yield ReadProblem(f"it is not CSV in UTF-8: {error}")
-        return
-    if not data.endswith(b"\n"):
-        yield ReadProblem(_CUT)
+def build_score(name: str, value: object, reason: str | None = None) -> EpisodeData:
+    """Build a score; its value is None if it is not a finite number."""
+    figure = float(value) if isinstance(value, bool) else as_number(value)
+    return {"name": name, "value": figure, "reason": reason}
+
+
+def number_repeats(episodes: Iterable[EpisodeData]) -> Iterator[EpisodeData]:
+    """Yield the episodes; the iteration is the place among those of the same scenario and agent."""
+    seen: Counter[tuple[object, object]] = Counter()
+    for episode in episodes:
+        key = episode["scenario_id"], episode.get("agent")
+        seen[key] += 1
+        yield {**episode, "iteration": seen[key]}
+
+
+def check_count(declared: int | None, held: int, noun: str, advice: str) -> Iterator[ImportProblem]:
+    """Yield a problem if a file declares more results than it holds."""
+    if declared is not None and declared > held:
+        message = f"counts {declared} {noun} and holds {held}; {advice}"
+        yield ImportProblem(message, "declared_counts_differ")

@@ -17,7 +17,6 @@ EXAMPLES = {
     "inspect-ai": "inspect_ai/once.json",
     "deepeval": "deepeval/single.json",
     "pydantic-evals": "pydantic_evals/once.json",
-    "promptfoo-lines": "promptfoo/lines.jsonl",
     "ctrf": "ctrf/jest.json",
 }
 

@@ -10,14 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.results.episodes import read_episodes
-from ci_agent_eval.results.importers.registry import BUILT_IN
-from ci_agent_eval.results.importers.values import build_document
+from ci_agent_eval.results.importers.registry import BUILT_IN, build_document
 from ci_agent_eval.results.json_text import ReadProblem
 from tests.tables import each_row
 from tests.unit.results.importers.reading import EXAMPLES, FILES, loaded, read_document
-
-NO_TOTALS = {"promptfoo-lines"}
-"""Lines that do not say how many there are."""
 
 
 def test_every_format_has_a_file_of_its_own_tool():
@@ -65,7 +61,7 @@ def test_an_unknown_document_says_what_is_read():
     assert "promptfoo, inspect_ai, DeepEval" in problem.message
 
 
-@pytest.mark.parametrize("name", sorted({*EXAMPLES} - NO_TOTALS))
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_a_file_that_is_cut_off_anywhere_is_noticed(name, data):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +15,12 @@ from hypothesis import strategies as st
 from ci_agent_eval.analysis.loaded_results import build_episode_record
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.result_mapping import ResultMapping
-from ci_agent_eval.results.episodes import ParsedEpisode, ReadingRules, read_episodes
-from ci_agent_eval.results.importers.mapped import read_mapped_file
+from ci_agent_eval.results.episodes import (
+    ParsedEpisode,
+    ReadingRules,
+    read_episodes,
+    read_result_file,
+)
 from ci_agent_eval.results.json_text import ReadProblem
 from tests.unit.results.importers.reading import EXAMPLES, loaded
 
@@ -93,6 +98,7 @@ MAPPING = ResultMapping.model_validate(
         "output_tokens": "d",
     }
 )
+RULES = ReadingRules(mappings=[MAPPING])
 
 
 @QUIET
@@ -103,7 +109,7 @@ MAPPING = ResultMapping.model_validate(
 )
 def test_any_record_passes_by_its_mapping_only(records):
     content = json.dumps(records).encode()
-    found = read_mapped_file(io.BytesIO(content), "a.json", MAPPING, ReadingRules())
+    found = read_result_file(io.BytesIO(content), Path("a.json"), "a.json", RULES)
     passing = [r for r in records if isinstance(r, dict) and r.get("a") == "ok"]
     episodes = [item.episode for item in found if isinstance(item, ParsedEpisode)]
     assert sum(episode.outcome == "passed" for episode in episodes) <= len(passing)

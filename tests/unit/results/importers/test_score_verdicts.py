@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.result_mapping import parse_score_thresholds
-from ci_agent_eval.results.importers.protocol import ImportProblem
-from ci_agent_eval.results.importers.score_verdicts import build_score, judge_scores
+from ci_agent_eval.results.importers.score_verdicts import judge_scores
+from ci_agent_eval.results.importers.values import ImportProblem, build_score
 
 
 def judge(cases, thresholds="", rule="thresholds"):

@@ -161,14 +161,3 @@ def test_several_prompts_are_several_agents():
     agents = {one.agent for one in read_changed(PROMPTFOO, change)}
     assert "desk, Be short: {{question}}" in agents
     assert len(agents) == 4
-
-
-def test_lines_that_are_lost_repeated_or_of_something_else_are_noticed():
-    records = loaded("promptfoo/lines.jsonl")
-    for number in range(len(records)):
-        (problem,) = problems(records[:number] + records[number + 1 :])
-        assert problem.kind == "declared_counts_differ"
-    (problem,) = problems([*records, records[0]])
-    assert problem.kind == "duplicate"
-    (problem,) = problems([*records, {"a": 1}])
-    assert "not a result" in problem.message
