@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import clean_environ, run_agent_eval, run_python
+from tests.processes import clean_environ, run_agent_eval
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -81,40 +81,3 @@ def test_the_retail_desk_passes_without_its_mistake(retail):
     agent.write_text(mended)
     verdict, _ = passes_offline("retail", retail, scripted=18)
     assert verdict["counts"]["episodes"]["passed"] == 9
-
-
-@pytest.fixture
-def coding(tmp_path):
-    shutil.copytree(EXAMPLES / "coding_agent", tmp_path / "coding")
-    return tmp_path
-
-
-def test_a_coding_agent_is_steered_and_the_report_says_what_that_saved(coding):
-    _, episodes = passes_offline("coding", coding, scripted=8)
-    mends, insists = sorted(episodes, key=lambda episode: episode["scenario_id"])
-    assert [score["reason"] for score in (*mends["scores"], *insists["scores"])] == [
-        "it ran 1 of 295 tests",
-        "it ran 295 of 295 tests",
-    ]
-    measured = mends["metadata"]
-    assert (measured["tests_run_by_the_agent"], measured["tests_of_the_suite"]) == (1, 295)
-    held = [
-        call
-        for turn in mends["trajectory"]["turns"]
-        for call in turn.get("tool_calls", ())
-        if call.get("steered_by")
-    ]
-    assert [call["arguments"] for call in held] == [{"command": "pytest -q"}]
-    page = (coding / "agent-eval-report/report.html").read_text()
-    assert "it ran 1 of 295 tests" in page
-    assert "tests_run_by_the_agent" in page
-    assert "held back by pytest-full-suite" in page
-    assert told_in_readme("coding_agent", episodes)
-
-
-@pytest.mark.full
-def test_a_coding_agent_that_is_not_steered_runs_the_whole_suite(coding):
-    unsteered = ("--disable-pytest-full-suite-steering", "-k", "mends")
-    done = run_python("-m", "pytest", "-q", "coding", *unsteered, cwd=coding)
-    assert done.returncode == 1, done.stdout
-    assert "295 passed" in done.stdout

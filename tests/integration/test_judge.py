@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
-from pathlib import Path
 
 import pytest
 
-from ci_agent_eval.app.cli import main
 from ci_agent_eval.app.judging.job import JudgeJob, judge_results
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.render.terminal.report import render_judges
 from tests.builders import failing, talk, turn
 from tests.judged_results import HEAD, said, store
 from tests.model_server import ModelServer
-from tests.processes import run_agent_eval
 from tests.scripted_judges import grade
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
 
 NO_VERDICT = "1 transcript without a verdict, and 0 episodes that ended in an error"
 KIND = 'CHECKS = [Rubric("It is exact.", JUDGE, name="exact")]'
@@ -274,17 +268,3 @@ def test_incomplete_results_fail_the_gate(judged, tmp_path):
     report, _ = judged(KIND, said("b", "x"), results=("cut",))
     assert "it is cut off before its list of episodes ends" in text_of(report)
     assert report.reasons
-
-
-def test_the_example_prints_what_its_readme_says(tmp_path, monkeypatch, capsys):
-    shutil.copytree(EXAMPLES / "judged_desk", tmp_path / "examples/judged_desk")
-    readme = (EXAMPLES / "judged_desk/README.md").read_text()
-    run, gated, labelled_ = (
-        line.split("#")[0].split()[2:] for line in readme.splitlines() if line.startswith("$ ")
-    )
-    assert run_agent_eval(*run, cwd=tmp_path).returncode == 0
-    monkeypatch.chdir(tmp_path)
-    assert main(gated) == 1
-    assert "failed: kind" in capsys.readouterr().out
-    assert main(labelled_) == 0
-    assert capsys.readouterr().out.split("\n\n")[1] in readme
