@@ -164,7 +164,7 @@ class Session(FrozenModel):
         default=None, description="the suite budget, if that limit is one"
     )
     unafforded: tuple[str, ...] = Field(
-        default=(), description="required scenarios of which iterations did not run at that limit"
+        default=(), description="required scenarios that lost iterations to that limit"
     )
     deselected: Count = Field(default=0, description="collected episodes that were not selected")
     restrictions: tuple[str, ...] = Field(

@@ -261,7 +261,7 @@ class _Target:
         self.around.log(
             "warning",
             f"The {part} was withheld and only the verdict published, because its last safety "
-            f"check found what is not ours ({len(foreign)} times, first: {foreign[0][:200]}). "
+            f"check found foreign text ({len(foreign)} times, first: {foreign[0][:200]}). "
             "The report folder has all of it. Please report this as a bug.",
         )
         return fallback

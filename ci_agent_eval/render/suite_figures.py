@@ -174,7 +174,7 @@ def _list_sides(totals: Totals) -> tuple[tuple[str, SideTotals], ...]:
 
 def _name_sides(sides: Sequence[tuple[str, SideTotals]]) -> str:
     names = ", ".join(name for name, _ in sides)
-    return f"of which {names}" if sides else ""
+    return f"including {names}" if sides else ""
 
 
 def list_evidence(report: Report) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ def _list_problems(
     if session is None or digest != found.results:
         yield "it belongs to other results than those beside it"
     elif found.suite != session.suite:
-        yield "it is of another suite"
+        yield "it belongs to another suite"
     elif found.commit != session.commit:
         yield "it is about another commit"
     if found.ended is not None:
@@ -73,7 +73,7 @@ def _list_problems(
     for run in found.runs:
         commit = found.base_commit if run.side == "base" else found.commit
         if (run.session.suite, run.session.commit) != (found.suite, commit):
-            yield f"block {run.block}, {run.side}: it is of another suite or commit"
+            yield f"block {run.block}, {run.side}: it belongs to another suite or commit"
         if (problem := find_run_problem(run)) is not None:
             yield problem
 

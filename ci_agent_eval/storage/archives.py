@@ -148,7 +148,7 @@ def _safe_path(info: zipfile.ZipInfo) -> PurePosixPath:
     if info.flag_bits & 0x1:
         raise InputError(f"{name!r} is encrypted")
     if info.compress_type not in _METHODS:
-        raise InputError(f"{name!r} is packed by method {info.compress_type}, which is not read")
+        raise InputError(f"{name!r} is packed by method {info.compress_type}, which cannot be read")
     return path
 
 

@@ -164,9 +164,9 @@ def cut_last_episode(document):
         [
             (lambda document: document, None),
             (change(results="0" * 64), "belongs to other results"),
-            (change(suite="other"), "it is of another suite"),
+            (change(suite="other"), "it belongs to another suite"),
             (change(commit="a" * 40), "it is about another commit"),
-            (change(base_commit="a" * 40), "it is of another suite or commit"),
+            (change(base_commit="a" * 40), "it belongs to another suite or commit"),
             (change(ended="the budget is used up"), "the budget is used up"),
             (change(blocks=9), "does not have one run of each side in 9 blocks"),
             (change(surplus=1), "cannot be read"),

@@ -196,7 +196,7 @@ def test_names_are_told_apart_lists_cut_texts_made_harmless_and_judges_counted(e
             "    and 5 more failed assertions, listed in *",
             "dup [[]2[]] *",
             "dup [[]3[]] *",
-            "3 conversations: 1 passed (33.3 %)*; $0.7500 (of which judge $0.5000)",
+            "3 conversations: 1 passed (33.3 %)*; $0.7500 (judge: $0.5000)",
         ]
     )
     table = result.stdout.str().partition(" evaluations ")[2]

@@ -176,7 +176,7 @@ def test_a_decorator_that_cannot_be_followed_is_an_error_of_collection(suite):
         [
             "desk.yaml: cannot be read (No such file or directory); write its path relative*",
             "*test_desk: @scenarios: the test takes no argument `scenario`; give it one",
-            "b.json:1: id 'a' is that of a.json:1 already; give it another one",
+            "b.json:1: id 'a' is already used in a.json:1; give it another one",
         ]
     )
 

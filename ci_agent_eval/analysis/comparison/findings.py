@@ -255,7 +255,7 @@ def describe_needed_iterations(scenario: ScenarioComparison) -> str:
         most, size = f"{MAX_ITERATIONS:,}", scenario.needed_baseline
         about = f"more than {most}" if size is None else f"about {size:,}"
         return f"the baseline needs {about} iterations; let more runs of the base branch accumulate"
-    return f"with {scenario.needed_iterations} or more such a drop shows 4 times in 5"
+    return f"with {scenario.needed_iterations} or more, 4 of 5 drops of this size show"
 
 
 def _list_metric_findings(

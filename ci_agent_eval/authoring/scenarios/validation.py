@@ -166,5 +166,5 @@ def _find_duplicate_ids(entries: list[LocatedEntry]) -> Iterator[LocatedProblem]
     for entry, line, _ in entries:
         first = lines.setdefault(entry.id, line)
         if first != line:
-            message = f"id {entry.id!r} is that of line {first} already; give it another one"
+            message = f"id {entry.id!r} is already used in line {first}; give it another one"
             yield LocatedProblem(line, message)

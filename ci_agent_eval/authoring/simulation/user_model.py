@@ -118,7 +118,7 @@ def describe_persona(user: Persona) -> str:
     facts = json.dumps(dict(user.private_facts), ensure_ascii=False)
     return (
         f"{user.persona}\n\nFacts that only you know: {facts}. Tell one of them only if the "
-        "assistant asks for it or you need it for what you want. Of what is not among them, say "
+        "assistant asks for it or you need it for what you want. About anything else say "
         "that you do not know it."
     )
 

@@ -85,7 +85,7 @@ def _build_chunks(kind: str, body: Any, *, is_named: bool) -> Iterator[bytes]:
     elif kind != "events" and isinstance(body, str):
         yield base64.b64decode(body, validate=True) if kind == "base64" else body.encode()
     else:
-        raise TypeError(f"`{kind}` of an answer is of the type {type(body).__name__}")
+        raise TypeError(f"`{kind}` of an answer has the type {type(body).__name__}")
 
 
 def _render_event(data: Any, name: str | None) -> bytes:

@@ -125,7 +125,7 @@ def parse_cassette(text: str, source: str) -> Cassette:
         data = parse_cassette_yaml(text)
         if (version := data["cassette"]) != VERSION:
             raise OldCassetteError(
-                f"cassette {source} is of version {version!r}, and this program reads only version "
+                f"cassette {source} has version {version!r}, and this program reads only version "
                 f"{VERSION}; record it again with --cassette=record"
             )
         toolsets = data.get("toolsets") or {}

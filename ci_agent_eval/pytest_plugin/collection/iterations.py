@@ -223,7 +223,7 @@ _REFUSED = (
     (
         "pytest_forked",
         ("forked", "forked"),
-        "pytest-forked runs a test in a process of which nothing is recorded; use -n",
+        "pytest-forked runs a test in a process that is not recorded; use -n",
     ),
 )
 """pytest's name of each plugin, its marker and its option, and what to use instead."""

@@ -92,7 +92,7 @@ def _refuse_same_ids(found: Iterable[Scenario]) -> None:
         place = f"{scenario.file}:{scenario.line}"
         if first := places.get(scenario.id):
             raise pytest.Collector.CollectError(
-                f"{place}: id {scenario.id!r} is that of {first} already; give it another one"
+                f"{place}: id {scenario.id!r} is already used in {first}; give it another one"
             )
         places[scenario.id] = place
 

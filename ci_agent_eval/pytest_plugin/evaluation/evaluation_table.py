@@ -140,7 +140,7 @@ def _format_costs(rows: Sequence[EvaluationRow]) -> Iterator[str]:
     judge = [row.judge_cost_usd for row in rows if row.judge_cost_usd is not None]
     costs = [row.cost_usd for row in rows if row.cost_usd is not None]
     if costs or judge:
-        share = f" (of which judge {format_cost(math.fsum(judge))})" if judge else ""
+        share = f" (judge: {format_cost(math.fsum(judge))})" if judge else ""
         yield f"{format_cost(math.fsum([*costs, *judge]))}{share}"
 
 

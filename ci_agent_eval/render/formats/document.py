@@ -256,20 +256,20 @@ def find_contradictions(report: Report) -> Iterator[str]:
         yield "the conclusion contradicts the reasons"
     scenarios = [(scenario.scenario_id, scenario.agent) for scenario in summary.scenarios]
     if scenarios != [(judged.scenario_id, judged.agent) for judged in verdict.judgements]:
-        yield "the judgements are not those of its scenarios"
+        yield "the judgements do not belong to its scenarios"
         return
     yield from _find_misjudged(report)
     if any(s.unjudged_iterations < s.tally.skipped for s in summary.scenarios):
         yield "a scenario's iterations that were not judged are fewer than those skipped"
     gated = _sum_tallies(item.scenario for item in report.required_scenarios)
     if (summary.tally, summary.gated) != (_sum_tallies(summary.scenarios), gated):
-        yield "its tally is not that of its scenarios"
+        yield "its tally contradicts its scenarios"
     if not _evaluations_add_up(summary):
-        yield "its evaluations are not those of its scenarios"
+        yield "its evaluations contradict its scenarios"
     if not all(_is_interval(part.pass_interval, part.rated) for part in _list_rated(summary)):
-        yield "a pass interval is not that of its tally"
+        yield "a pass interval contradicts its tally"
     if not all(_is_reliability(scenario) for scenario in summary.scenarios):
-        yield "a scenario's pass@k and pass^k are not those of its tally"
+        yield "a scenario's pass@k and pass^k contradict its tally"
     yield from _find_miscompared(report)
     if report.passed:
         yield from (f"it claims success, but {why}" for why in _find_gate_reasons(report))
@@ -324,7 +324,7 @@ def _find_miscompared(report: Report) -> Iterator[str]:
         tally = tallies.get((compared.scenario_id, compared.agent))
         if not _matches_tally(compared.after, tally):
             name = visible_line(compared.scenario_id, _SHOWN)
-            yield f"what was compared of scenario {name} is not what it did"
+            yield f"the comparison of scenario {name} contradicts its results"
 
 
 def _matches_tally(after: ScenarioMetrics | None, tally: OutcomeTally | None) -> bool:

@@ -53,7 +53,7 @@ def _iterate_episodes(document: ToolDocument) -> Iterator[ImportedItem]:
     """Yield a case for each test, and an episode for each scenario of our own report."""
     version = as_name(document.get("specVersion", "0"))
     if version.partition(".")[0] not in _VERSIONS:
-        yield ImportProblem(f"is of version {version!r}; versions 0 and 1 are read")
+        yield ImportProblem(f"has version {version!r}; versions 0 and 1 are read")
         return
     results = Record(document["results"])
     tests = results.records("tests")

@@ -70,7 +70,7 @@ def _iterate_episodes(document: ToolDocument) -> Iterator[EpisodeData | ImportPr
     """Yield an episode for each sample of each epoch, by sample and epoch."""
     log = Record(document)
     if log.get("version") != VERSION:
-        yield ImportProblem(f"is of version {log.name('version')!r}; version {VERSION} is read")
+        yield ImportProblem(f"has version {log.name('version')!r}; version {VERSION} is read")
         return
     samples = sorted(log.records("samples"), key=_sample_sort_key)
     for sample in samples:

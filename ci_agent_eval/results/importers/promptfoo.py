@@ -41,7 +41,7 @@ def _iterate_episodes(document: ToolDocument) -> Iterator[EpisodeData | ImportPr
     summary = Record(document["results"])
     if summary.get("version") != _VERSION:
         version = summary.name("version")
-        yield ImportProblem(f"is of version {version!r}; version {_VERSION} is read")
+        yield ImportProblem(f"has version {version!r}; version {_VERSION} is read")
         return
     results = sorted(summary.records("results"), key=_result_sort_key)
     yield from number_repeats(_build_episodes(results))

@@ -69,7 +69,7 @@ def test_a_cassette_of_an_old_version_is_refused_until_it_is_recorded_again(
     path = build_cassette_path(recorded_folder, "banking")
     path.write_text("cassette: 1\nscenario: banking\ntakes: []\n")
     said = (
-        "is of version 1, and this program reads only version 3; record it again with "
+        "has version 1, and this program reads only version 3; record it again with "
         "--cassette=record"
     )
     for mode in ("replay", "auto"):

@@ -29,7 +29,7 @@ def test_a_verdict_that_sets_failures_aside_is_not_believed():
     built = report(*run(20, 1, **judged_by("a"), **LAX), odd, baseline=before)
     text = render_verdict(built)
     assert '"set_aside": 1' in text
-    with pytest.raises(InputError, match="is not what it did"):
+    with pytest.raises(InputError, match="contradicts its results"):
         parse_verdict(text.replace('"set_aside": 1', '"set_aside": 2'))
 
 

@@ -15,7 +15,7 @@ def told(built):
 
 def test_a_judge_without_a_price_is_said():
     built = report(episode(judge={**JUDGE, "cost_usd": None}, **USED))
-    assert told(built)["total cost (of which judge)"] == "at least $0.50 ($0.00)"
+    assert told(built)["total cost (including judge)"] == "at least $0.50 ($0.00)"
     assert "3 judge calls (1 episode without a price)" in list_evidence(built)
 
 

@@ -139,15 +139,15 @@ def edited(**changes):
         (edited(conclusion="success"), "conclusion differs"),
         (edited(verdict__conclusion="success", conclusion="success"), "contradicts the reasons"),
         (edited(verdict__reasons=[]), "contradicts the reasons"),
-        (edited(verdict__judgements=[]), "judgements are not those"),
-        (edited(verdict__judgements__2__agent="another"), "judgements are not those"),
-        (edited(summary__pass_interval=[0.9, 1.0]), "pass interval is not that of its tally"),
-        (edited(summary__scenarios__0__pass_interval=[0.9, 1.0]), "pass interval is not that"),
+        (edited(verdict__judgements=[]), "judgements do not belong"),
+        (edited(verdict__judgements__2__agent="another"), "judgements do not belong"),
+        (edited(summary__pass_interval=[0.9, 1.0]), "pass interval contradicts its tally"),
+        (edited(summary__scenarios__0__pass_interval=[0.9, 1.0]), "pass interval contradicts"),
         (edited(verdict__judgements__2__status="passing"), "contradicts its iterations"),
         (edited(verdict__judgements__2__gate="advisory"), "contradicts its iterations"),
         (edited(verdict__judgements__2__required_pass_rate=0.5), "contradicts its iterations"),
-        (edited(summary__tally__passed=5), "tally is not that of its scenarios"),
-        (edited(summary__gated__passed=0), "tally is not that of its scenarios"),
+        (edited(summary__tally__passed=5), "tally contradicts its scenarios"),
+        (edited(summary__gated__passed=0), "tally contradicts its scenarios"),
         (edited(commit="HEAD"), "key commit: "),
         (edited(commit=f"{'a' * 40}\n"), "key commit: "),
     ],
@@ -172,7 +172,7 @@ def test_anything_else_is_refused_in_one_sentence(text, sentence):
 def test_evaluations_that_are_not_those_of_the_scenarios_are_refused(key, value):
     document = json.loads(render_verdict(report(evaluated("a", True, False), evaluated("b", True))))
     document["summary"]["evaluations"][key] = value
-    with pytest.raises(InputError, match="evaluations are not those of its scenarios"):
+    with pytest.raises(InputError, match="evaluations contradict its scenarios"):
         parse_verdict(json.dumps(document))
 
 
