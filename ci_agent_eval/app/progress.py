@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from ci_agent_eval.contract.wording import pluralize, shorten_text
+from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.render.escape import cut_middle, escape_terminal
 from ci_agent_eval.render.numbers import format_count, format_money
 from ci_agent_eval.render.terminal import DIM, RED, TerminalStyle
@@ -21,7 +21,6 @@ MOST_RUNNING = 5
 MOST_CAUSES = 50
 """Causes that get a plain line."""
 NAME_LIMIT = 60
-TOOLS_LIMIT = 24
 RUNNING_WIDTH = 68
 """Columns of a running episode without its time, which 80 columns have room for."""
 CAUSE_LIMIT = 160
@@ -64,11 +63,6 @@ class ProgressLine:
         self._started = clock()
         self._next = self._started + PLAIN_SECONDS
         self._causes = 0
-
-    @property
-    def is_live(self) -> bool:
-        """Whether the lines are rewritten."""
-        return self._live
 
     def echo(self, line: str) -> None:
         """Print a line of the suite's output above the progress."""
@@ -149,14 +143,10 @@ def format_progress(
 
 
 def format_running(episode: EpisodeInProgress) -> str:
-    """Return the line of a running episode: scenario, iteration, turn, tools, time."""
+    """Return the line of a running episode: scenario, iteration, time."""
     of = f" {episode.iteration}/{episode.iterations}" if episode.iterations > 1 else ""
-    parts = [f"turn {episode.turn}"] if episode.turn else []
-    if episode.tools:
-        parts.append(escape_terminal(shorten_text(", ".join(episode.tools), TOOLS_LIMIT)))
-    activity = of + "".join(f"   {part}" for part in parts)
-    name = escape_terminal(cut_middle(episode.scenario_id, RUNNING_WIDTH - len(activity)))
-    return f"  {name + activity:<{RUNNING_WIDTH}} {int(episode.elapsed_s):>6} s"
+    name = escape_terminal(cut_middle(episode.scenario_id, RUNNING_WIDTH - len(of)))
+    return f"  {name + of:<{RUNNING_WIDTH}} {int(episode.elapsed_s):>6} s"
 
 
 def format_first_failure(first: FirstFailure) -> str:

@@ -157,7 +157,6 @@ def run_and_report(
     shard: str | None = None,
     install: Sequence[Sequence[str]] = (),
     color: bool = False,
-    shows_activity: bool = False,
     affected: AffectedFlags = AffectedFlags(),
     echo: Echo,
     on_progress: Callable[[RunProgress], None],
@@ -165,8 +164,7 @@ def run_and_report(
     """Install and run the suite, then report its results. Raises InputError.
 
     `install` are commands for the suite's environment; a failed one is reported like other
-    failures. `color`: pytest writes in colour. `shows_activity`: the progress has the turn and the
-    tools of each running episode. `affected` asks for the affected scenarios only.
+    failures. `color`: pytest writes in colour. `affected` asks for the affected scenarios only.
     """
     command = SuiteCommand(
         report_dir=job.folder,
@@ -180,7 +178,6 @@ def run_and_report(
         commit=job.links.sha,
         budgets=job.settings.budgets,
         color=color,
-        shows_activity=shows_activity,
         cwd=job.root,
     )
     folder = ReportFolder(job.folder)

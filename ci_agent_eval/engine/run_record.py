@@ -71,7 +71,6 @@ class RunRecord(RunNotes):
         """Record the beginning of the agent's next turn, whose instructions may be own code."""
         self.is_requesting = not self.has_own_code
         self.traffic.nested.mark_request()
-        self.traffic.report_activity(self.response_count + 1)
 
     def mark_request(self, *, is_scripted: bool) -> None:
         """Record that the model is asked; a script has no model traffic."""
@@ -93,7 +92,6 @@ class RunRecord(RunNotes):
         tools = [name for name in names if name not in self.output_tools]
         tokens = 0 if answer["tokens"] is None else answer["tokens"].total
         self.usage += Usage(1, len(tools), tokens, answer["cost_usd"] or 0.0)
-        self.traffic.report_activity(self.response_count, tools)
 
     def find_unfinished_stop(self) -> Stop | None:
         """Return the stop of a last answer that is empty, refused or cut; else None."""

@@ -44,7 +44,7 @@ from ci_agent_eval.model_traffic.trajectory import (
     limit_text,
 )
 from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.active_episode import get_active_episode, is_owner_thread
+from ci_agent_eval.recording.active_episode import is_owner_thread
 from ci_agent_eval.recording.recorded_turns import add_traffic, lack_measurement
 from ci_agent_eval.recording.traffic import EpisodeTraffic, merge_reply
 
@@ -198,8 +198,6 @@ class RunTraffic:
     broken_tool: TrafficRecorder | None = None
     """Recorder of the tool call that raised and ended the run."""
     known_prompt: KnownPrompt = field(init=False)
-    episode: EpisodeRecorder | None = None
-    """The episode in which the run takes place, if it shows what its agent does."""
     _check: LimitCheck = field(init=False)
     _counter: CallUsageCounter = field(init=False)
 
@@ -228,32 +226,16 @@ class RunTraffic:
             self.clock,
             check_limits=self._check,
             get_wait_s=self.rates.get_wait_s,
-            on_call_started=self._report_request,
             on_call_ended=self._note_answer,
         )
 
     def _note_answer(self, call: ModelCall) -> None:
         self.rates.note_answer(call)
-        if self.episode is not None and self.own_usage is None:
-            self.report_activity(self._count_answers(), _list_called_tools(call))
         self.on_answer()
-
-    def _report_request(self) -> None:
-        if self.episode is not None and self.own_usage is None:
-            self.report_activity(self._count_answers() + 1)
-
-    def _count_answers(self) -> int:
-        return self._count(self.calls, with_cost=False).turns
-
-    def report_activity(self, turn: int, tools: Sequence[str] = ()) -> None:
-        """Report the current turn of the run, and the tools that the model called in it."""
-        if self.episode is not None:
-            self.episode.report_activity(tools, run_turns=turn)
 
     @contextmanager
     def watch(self) -> Iterator[None]:
         """Record the model calls of the `with` block."""
-        self.episode = _find_shown_episode()
         with watch_traffic(self.recorder):
             try:
                 yield
@@ -377,19 +359,6 @@ class RunTraffic:
         return _find_failed_last_call(self.calls)
 
 
-def _find_shown_episode() -> EpisodeRecorder | None:
-    """Return the recorder of the active episode if it reports what its agent does."""
-    running = get_active_episode()
-    recorder = None if running is None else running.recorder
-    return None if recorder is None or recorder.on_activity is None else recorder
-
-
-def _list_called_tools(call: ModelCall) -> Sequence[str]:
-    """Return the names of the tools that an answer calls."""
-    answer = find_usable_answer(call)
-    return () if answer is None else [tool.name for tool in answer.tool_calls]
-
-
 def _find_failed_last_call(calls: Iterable[ModelCall]) -> ModelCall | None:
     """Return the last call that was not refused if it has no complete answer."""
     sent = [call for call in calls if call.state != "refused"]
@@ -495,8 +464,6 @@ def watch_episode(recorder: EpisodeRecorder, clock: Clock, rates: TrafficRates) 
 
     def note_answer(call: ModelCall) -> None:
         rates.note_answer(call)
-        if recorder.on_activity is not None:
-            recorder.report_activity(_list_called_tools(call))
         if is_owner_thread():  # a stop of the suite acts on this thread
             recorder.report_spending()
 
@@ -505,7 +472,6 @@ def watch_episode(recorder: EpisodeRecorder, clock: Clock, rates: TrafficRates) 
         clock,
         check_limits=check,
         get_wait_s=rates.get_wait_s,
-        on_call_started=recorder.report_activity,
         on_call_ended=note_answer,
     )
     traffic = EpisodeTraffic(

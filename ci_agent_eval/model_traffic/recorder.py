@@ -217,7 +217,6 @@ class TrafficRecorder:
     """Returns why no further call is allowed, if so; called before each request."""
     get_wait_s: Callable[[ModelCall], float] = lambda _: 0.0
     """Returns the seconds that a request has to wait for the provider's rate limit."""
-    on_call_started: Callable[[], None] = lambda: None
     on_call_ended: Callable[[ModelCall], None] = lambda _: None
     refusal: str | None = None
     """Why the recorder refuses calls; once set, it refuses every further one."""
@@ -260,7 +259,6 @@ class TrafficRecorder:
         with self._lock:
             call = build(len(self._calls) + 1)
             self._calls.append(call)
-        self.on_call_started()
         return call
 
     def decide(self, call: ModelCall) -> Decision:

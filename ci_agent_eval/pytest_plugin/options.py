@@ -107,7 +107,6 @@ def _add_report_options(group: pytest.OptionGroup, parser: pytest.Parser) -> Non
     # Only for `agent-eval run`, which adds to session.json how pytest's process ended.
     group.addoption("--episode-watched", action="store_true", help=argparse.SUPPRESS)
     # Only for `agent-eval run` on a terminal: the folder for what running episodes do.
-    group.addoption("--episode-activity", metavar="DIR", help=argparse.SUPPRESS)
     # Only for `agent-eval`: the arguments of this one run, as a JSON list.
     group.addoption("--episode-asked", help=argparse.SUPPRESS)
 

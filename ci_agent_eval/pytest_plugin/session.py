@@ -276,7 +276,6 @@ class EpisodeSession:
         state.recorder = EpisodeRecorder(
             state.initial_episode, clock=clock, locate=self._places.locate_caller
         )
-        state.recorder.on_activity = self.files.build_activity_writer(state.initial_episode)
         if (running := state.running) is not None:
             running.recorder, running.fixture = state.recorder, fixture
             for assertion in running.early_assertions:

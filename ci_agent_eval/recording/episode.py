@@ -79,8 +79,6 @@ class EpisodeRecorder:
     """Id of the conversation in the agent's system."""
     on_spent: Callable[[Usage], None] | None = None
     """Called with the episode's spending after each recorded event."""
-    on_activity: Callable[[int, Sequence[str]], None] | None = None
-    """Called with the number of the current turn and the tools called in it, when they change."""
     is_watched: bool = False
     """Whether the model calls of the test's code are watched."""
 
@@ -168,12 +166,10 @@ class EpisodeRecorder:
             message,
             self._clock,
             self._close_turn,
-            self.report_activity,
             attachments,
             refused=self.refused,
         )
         self.recorded_turns.open(turn)
-        self.report_activity()
         return turn
 
     def _close_turn(self, turn: TurnRecorder, turns: list[Turn], stop: Stop | None) -> None:
@@ -187,14 +183,6 @@ class EpisodeRecorder:
         if self.on_spent is not None:
             sides = Usage.from_turns((), self._usage.judge, self._usage.simulated_user)
             self.on_spent(self.recorded_turns.measure_usage() + sides)
-
-    def report_activity(self, tools: Sequence[str] = (), *, run_turns: int = 0) -> None:
-        """Report the current turn and the tools called in it to `on_activity`.
-
-        `run_turns` is the number of turns of a run that is not recorded yet.
-        """
-        if self.on_activity is not None:
-            self.on_activity(self.recorded_turns.count_turns() + run_turns, tools)
 
     @note_refusals
     def tool_call(

@@ -86,13 +86,6 @@ class RecordedTurns:
             return Usage.from_turns(self.list_turns())
         return self.traffic.measure_usage(self.parts, with_cost=True)[0]
 
-    def count_turns(self) -> int:
-        """Return the number of the agent's turns so far, with one that has begun."""
-        if self.traffic is not None:
-            return self.traffic.count_turns(self.parts)
-        answers = sum(isinstance(part, Turn) and part.role == "assistant" for part in self.parts)
-        return answers + (self.open_turn is not None)
-
     def open(self, turn: TurnRecorder) -> None:
         """Add the model calls since the last turn, and open the next one."""
         self._take_calls()

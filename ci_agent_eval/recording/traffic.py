@@ -122,12 +122,6 @@ class EpisodeTraffic:
             return used + replace(in_turn, turns=min(len(later), 1)), 0
         return used + in_turn, sum(call.state == "open" for call in later)
 
-    def count_turns(self, parts: Sequence[RecordedPart]) -> int:
-        """Return the number of the agent's turns so far, with one that has begun."""
-        used, open_calls = self.measure_usage(parts, with_cost=False)
-        is_without_call = self.is_turn_open and self._next > len(self.recorder.calls)
-        return used.turns + min(open_calls, 1) + is_without_call
-
     def find_stop(self, parts: Sequence[RecordedPart], turns: Sequence[Turn]) -> Stop | None:
         """Return why the agent did not finish: a limit, or an answer that is none.
 

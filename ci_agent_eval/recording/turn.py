@@ -74,7 +74,6 @@ class TurnRecorder:
         message: str | None,
         clock: Clock,
         keep: Callable[[TurnRecorder, list[Turn], Stop | None], None],
-        report_tools: Callable[[Sequence[str]], None] = lambda _: None,
         attachments: Sequence[Attachment] = (),
         *,
         refused: list[str] | None = None,
@@ -86,7 +85,6 @@ class TurnRecorder:
             self._user = build_value("turn", Turn, role="user", **fields)
         self._clock = clock
         self._keep = keep
-        self._report_tools = report_tools
         self._started: float | None = None
         self._tool_calls: list[ToolCall] = []
         self._reply: Turn | None = None
@@ -122,7 +120,6 @@ class TurnRecorder:
             steered_by=None if steered_by is None else clean_text(steered_by),
         )
         self._tool_calls.append(call)
-        self._report_tools([call.name])
 
     @note_refusals
     def reply(

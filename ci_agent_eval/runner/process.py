@@ -221,8 +221,6 @@ class SuiteCommand:
     """File of the scenarios to run again, for a confirmation; None: an ordinary run."""
     color: bool = False
     """Whether pytest writes in colour, although its output is no terminal."""
-    shows_activity: bool = False
-    """Whether the progress has the turn and the tools of each running episode."""
     cwd: Path | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables set for the suite in addition to the inherited ones."""
@@ -233,32 +231,18 @@ class SuiteCommand:
         return (*self.suite_args, *self.pytest_args)
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteFiles:
-    """Temporary files between this program and the suite's process."""
-
-    options: Sequence[str] = ()
-    """The plugin's options that name them."""
-    activity_dir: Path | None = None
-    """Folder for the activity of running episodes; None: the suite does not write it."""
-
-
 @contextmanager
-def provide_suite_files(command: SuiteCommand) -> Iterator[SuiteFiles]:
-    """Write the adaptive plan and the changes, if there are any; remove all files at the end."""
+def provide_suite_files(command: SuiteCommand) -> Iterator[Sequence[str]]:
+    """Write the adaptive plan and the changes, if there are any, and yield the options for them.
+
+    The temporary files are removed at the end.
+    """
+    plans: dict[str, AdaptivePlan | ChangePlan] = {}
+    if command.adaptive_plan != AdaptivePlan():
+        plans["adaptive-plan"] = command.adaptive_plan
+    if command.changes is not None:
+        plans["changes"] = command.changes
     with TemporaryDirectory(prefix="agent-eval-") as folder:
-        options = []
-        if command.adaptive_plan != AdaptivePlan():
-            plan = Path(folder, "adaptive-plan")
-            plan.write_text(canonical_json(command.adaptive_plan), encoding="ascii")
-            options.append(f"--episode-adaptive-plan={plan}")
-        if command.changes is not None:
-            changes = Path(folder, "changes")
-            changes.write_text(canonical_json(command.changes), encoding="ascii")
-            options.append(f"--episode-changes={changes}")
-        if not command.shows_activity:
-            yield SuiteFiles(options)
-            return
-        activity = Path(folder, "activity")
-        activity.mkdir()
-        yield SuiteFiles([*options, f"--episode-activity={activity}"], activity)
+        for name, plan in plans.items():
+            Path(folder, name).write_text(canonical_json(plan), encoding="ascii")
+        yield [f"--episode-{name}={Path(folder, name)}" for name in plans]

@@ -13,7 +13,6 @@ from ci_agent_eval.analysis.loaded_results import EpisodeRecord, build_episode_r
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import JOURNAL_DIR, SESSION_NAME, JournalLine, Session
 from ci_agent_eval.storage.regular_file import open_regular
-from ci_agent_eval.storage.run_folder import EpisodeActivity, parse_activities
 
 _EpisodeKey = tuple[str, str, int, int]
 
@@ -27,10 +26,6 @@ class EpisodeInProgress:
     iterations: int
     elapsed_s: float
     """Seconds since its start was read."""
-    turn: int = 0
-    """Number of its current turn, 1-based; 0: unknown."""
-    tools: tuple[str, ...] = ()
-    """The tools that its agent called in this turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +63,9 @@ class JournalTail:
     has_begun: Callable[[], bool] = lambda: True
     """Returns whether the run has begun; until then, the journals are of an earlier attempt."""
     clock: Callable[[], float] = time.monotonic
-    activity_dir: Path | None = None
-    """Folder of the files that show what the episodes do; None: they do not show it."""
     _offsets: dict[Path, int] = field(default_factory=dict)
     _ended: dict[_EpisodeKey, EpisodeRecord] = field(default_factory=dict)
     _started: dict[_EpisodeKey, tuple[Episode, float]] = field(default_factory=dict)
-    _activities: dict[_EpisodeKey, EpisodeActivity] = field(default_factory=dict)
     _causes: dict[CauseKey, FirstFailure] = field(default_factory=dict)
     _selected: int | None = None
 
@@ -84,9 +76,6 @@ class JournalTail:
         for journal in sorted((self.report_dir / JOURNAL_DIR).glob("*.jsonl")):
             for raw in self._read(journal):
                 self._count(raw)
-        for file in self.activity_dir.iterdir() if self.activity_dir else ():
-            for activity in parse_activities(self._read(file)):
-                self._activities[activity.key] = activity
         episodes, now = self._ended.values(), self.clock()
         failed = [episode for episode in episodes if episode.outcome == "failed"]
         return RunProgress(
@@ -98,20 +87,10 @@ class JournalTail:
             cost_usd=math.fsum(_sum_cost(episode) for episode in episodes),
             failed_scenarios=len({(one.scenario_id, one.agent) for one in failed}),
             running=tuple(
-                self._build_running(one, now - since) for one, since in self._started.values()
+                EpisodeInProgress(one.scenario_id, one.iteration, one.iterations, now - since)
+                for one, since in self._started.values()
             ),
             causes=tuple(self._causes.values()),
-        )
-
-    def _build_running(self, episode: Episode, elapsed_s: float) -> EpisodeInProgress:
-        activity = self._activities.get(episode.key)
-        return EpisodeInProgress(
-            episode.scenario_id,
-            episode.iteration,
-            episode.iterations,
-            elapsed_s,
-            turn=0 if activity is None else activity.turn,
-            tools=() if activity is None else activity.tools,
         )
 
     def _read(self, path: Path) -> Sequence[bytes]:
@@ -137,7 +116,6 @@ class JournalTail:
                 self._started.setdefault(key, (line.episode, self.clock()))
             return
         self._started.pop(line.started_key or key, None)
-        self._activities.pop(line.started_key or key, None)
         self._ended[key] = record = build_episode_record(line.episode)
         if (cause := find_episode_cause(record)) is not None:
             self._causes.setdefault(cause.key, FirstFailure(record.scenario_id, cause))

@@ -140,12 +140,12 @@ def run_suite(
 
     version = suite.interpreter.get_version("pytest")
     with (
-        provide_suite_files(command) as files,
+        provide_suite_files(command) as plans,
         suite.start_pytest(
-            lambda plugin: build_suite_command(command, plugin, version, files.options), grace_s
+            lambda plugin: build_suite_command(command, plugin, version, plans), grace_s
         ) as child,
     ):
-        tail = JournalTail(command.report_dir, has_begun, activity_dir=files.activity_dir)
+        tail = JournalTail(command.report_dir, has_begun)
         progress = _watch_child(child, redactor, tail, remember, on_progress)
     redact_xml(command.report_dir / JUNIT_NAME, redactor)
     run = replace(
@@ -194,11 +194,11 @@ def list_scenarios(
     suite = _Suite.of(command, environ)
     with (
         TemporaryDirectory(prefix="agent-eval-") as folder,
-        provide_suite_files(replace(command, adaptive_plan=AdaptivePlan())) as files,
+        provide_suite_files(replace(command, adaptive_plan=AdaptivePlan())) as plans,
     ):
         file = Path(folder) / "scenarios.json"
         with suite.start_pytest(
-            lambda plugin: _build_listing_command(command, plugin, file, files.options), grace_s
+            lambda plugin: _build_listing_command(command, plugin, file, plans), grace_s
         ) as run:
             lines = list(redactor.lines(filter(None, run.lines(PROGRESS_SECONDS))))
         status = run.process.returncode

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from ci_agent_eval.contract.base import Count, FrozenModel, describe_validation_error
+from ci_agent_eval.contract.base import describe_validation_error
 from ci_agent_eval.contract.canonical import canonical_json, render_results
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.evaluation import (
@@ -289,32 +289,6 @@ def _is_session(file: Path) -> bool:
 def _replace_file(path: Path, pieces: Iterable[str]) -> None:
     with replace_file(path) as file:
         file.writelines(pieces)
-
-
-class EpisodeActivity(FrozenModel):
-    """The current turn of an episode, and the tools that its agent called in it."""
-
-    key: tuple[str, str, int, int]
-    """`Episode.key`: scenario, node id, iteration, attempt."""
-    turn: Count
-    tools: tuple[str, ...] = ()
-
-
-def append_activity(path: Path, activity: EpisodeActivity) -> None:
-    """Append a line to a file in one unbuffered write. Raises OSError."""
-    with FileIO(path, "a") as file:
-        file.write(canonical_json(activity).encode("ascii") + b"\n")
-
-
-def parse_activities(lines: Sequence[bytes]) -> list[EpisodeActivity]:
-    """Parse the lines of a file; those that cannot be read are skipped."""
-    found = []
-    for line in lines:
-        try:
-            found.append(EpisodeActivity.model_validate_json(line))
-        except ValueError:
-            continue
-    return found
 
 
 MAX_BYTES = 256 * 1024 * 1024

@@ -28,22 +28,6 @@ async def test_second(episode):
     import acme_crm
 """
 
-TOOL_SUITE = """
-import pathlib
-
-import pytest
-
-@pytest.mark.episode("refund")
-def test_refund(episode):
-    with episode.turn("Refund it") as turn:
-        turn.reply("Which order?")
-    with episode.turn("1002") as turn:
-        turn.tool_call("ask_manager")
-        pathlib.Path("wait").read_text()
-        turn.reply("Done")
-    assert episode.tool_calls[0].name == "ask_manager"
-"""
-
 
 @pytest.fixture
 def folder(tmp_path):
@@ -64,17 +48,6 @@ def test_on_a_terminal_the_running_episode_stands_below_the_counts(folder):
     assert rest.endswith("Report: agent-eval-report/report.html\n")
     assert "new failure" not in program.output
     assert "\x1b[31m" not in program.output, "NO_COLOR is set"
-
-
-def test_on_a_terminal_a_running_episode_has_its_turn_and_tool(folder):
-    (folder / "test_suite.py").write_text(TOOL_SUITE)
-    os.mkfifo(folder / "wait")
-    with started_on_terminal("-m", "ci_agent_eval", "run", ".", cwd=folder) as program:
-        program.read_until("  refund   turn 2   ask_manager  ")
-        (folder / "wait").write_text("")
-        program.read_rest()
-    assert program.process.returncode == 0
-    assert not list(folder.glob("agent-eval-report/activity*"))
 
 
 @pytest.mark.parametrize(("color", "is_colored"), [("auto", True), ("no", False)])

@@ -101,7 +101,7 @@ def test_the_first_episode_brings_it_in(pytester):
 
 def test_the_help_says_what_there_is_and_not_what_is_for_programs(pytester):
     shown = pytester.runpytest_inprocess("--help").stdout.str()
-    for name in ("report-dir", "suite", "commit", "activity", "again", "watched"):
+    for name in ("report-dir", "suite", "commit", "again", "watched"):
         assert (f"--episode-{name}" in shown) == (name in {"report-dir", "suite", "commit"})
     for name in ("aitest-iterations", "eval", "eval-strict", "total-cost-usd", "total-tokens"):
         assert f"--{name}" in shown

@@ -248,7 +248,6 @@ def run(
         python=python or find_suite_python(os.environ),
         install=split_commands("option --install", "\n".join(install)),
         color=color,
-        shows_activity=progress.is_live,
         affected=AffectedFlags(affected, base),
         echo=progress.echo,
         on_progress=progress.show,

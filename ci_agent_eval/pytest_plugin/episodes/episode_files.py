@@ -1,10 +1,8 @@
-"""What a process writes of its episodes, without secrets: the journal, and their activity."""
+"""The journal that a process writes of its episodes, without secrets."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -16,7 +14,7 @@ from ci_agent_eval.contract.results import JournalLine
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
 from ci_agent_eval.redaction import Redactor
-from ci_agent_eval.storage.run_folder import EpisodeActivity, ReportFolder, append_activity
+from ci_agent_eval.storage.run_folder import ReportFolder
 
 Model = TypeVar("Model", bound=FrozenModel)
 
@@ -28,7 +26,6 @@ class EpisodeFiles:
         self,
         redactor: Redactor,
         folder: ReportFolder | None,
-        activity: Path | None,
         worker: str,
         root: Path,
     ) -> None:
@@ -37,7 +34,6 @@ class EpisodeFiles:
         self._redacted: tuple[Redactor, Episode, Episode] | None = None
         self._folder = folder
         self._journal = None if folder is None else folder.journal(worker)
-        self._activity = activity
         self.has_own_secrets = False
         """Whether this process has secrets that its parent process does not know."""
 
@@ -46,9 +42,7 @@ class EpisodeFiles:
         """Open the files of the process that `config` belongs to; `root` is the repository's."""
         directory, worker = options.get_report_dir(config), options.get_worker_id(config)
         folder = None if directory is None else ReportFolder(directory)
-        activity_dir = config.option.episode_activity
-        activity = None if activity_dir is None else Path(activity_dir, worker)
-        return cls(Redactor.from_environ(os.environ), folder, activity, worker, root)
+        return cls(Redactor.from_environ(os.environ), folder, worker, root)
 
     def add_secrets(self, secrets: frozenset[str]) -> None:
         """Redact these values, too, from all later output."""
@@ -99,18 +93,3 @@ class EpisodeFiles:
         started_as = self.redact(initial.scenario_id) if initial and is_renamed else None
         line = JournalLine(event=event, episode=self.redact_episode(episode), started_as=started_as)
         self._journal.write(line)
-
-    def build_activity_writer(
-        self, initial: Episode
-    ) -> Callable[[int, Sequence[str]], None] | None:
-        """Return a function that writes an episode's turn and tools for the progress, if wanted."""
-        if (path := self._activity) is None:
-            return None
-        key = self.redact_episode(initial).key
-
-        def write(turn: int, tools: Sequence[str]) -> None:
-            names = tuple(map(self.redact, tools))
-            with suppress(OSError):  # the run itself does not need it
-                append_activity(path, EpisodeActivity(key=key, turn=turn, tools=names))
-
-        return write

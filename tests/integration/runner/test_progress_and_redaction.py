@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 
@@ -25,26 +24,6 @@ def test_a_half_written_line_is_counted_when_it_is_whole(tmp_path):
     first = tail.progress()
     assert replace(first, causes=()) == RunProgress(finished=1, failed=1, failed_scenarios=1)
     assert tail.progress() == first
-
-
-def test_a_running_episode_has_its_last_readable_activity(tmp_path):
-    journal, activity = tmp_path / "episodes/gw1.jsonl", tmp_path / "activity"
-    journal.parent.mkdir()
-    activity.mkdir()
-    episode = {"scenario_id": "a", "nodeid": "t.py::a", "outcome": "error", "evidence": "none"}
-    journal.write_text(json.dumps({"event": "started", "episode": episode}) + "\n")
-    lines = [
-        {"key": ["a", "t.py::a", 1, 1], "turn": 1, "tools": ["get_order"]},
-        {"key": ["a", "t.py::a", 1, 1], "turn": 2, "tools": []},
-        {"key": ["other", "t.py::b", 1, 1], "turn": 7, "tools": []},
-    ]
-    (activity / "gw1").write_text("".join(f"{json.dumps(line)}\n" for line in lines[:1]))
-    tail = JournalTail(tmp_path, clock=lambda: 0.0, activity_dir=activity)
-    (shown,) = tail.progress().running
-    assert (shown.turn, shown.tools) == (1, ("get_order",))
-    (activity / "gw1").write_text("".join(f"{json.dumps(line)}\n" for line in lines) + '{"turn')
-    (shown,) = tail.progress().running
-    assert (shown.turn, shown.tools) == (2, ())
 
 
 @pytest.mark.parametrize("name", ["session.json", "episodes/main.jsonl"])

@@ -85,11 +85,11 @@ def test_the_line_counts_failures_cost_running_episodes_and_time():
 
 def test_a_running_episode_with_long_names_fits_80_columns():
     name = "refunds[over-the-limit-of-a-manager-and-later-than-thirty-days-on-monday]"
-    long = running(scenario_id=name, iterations=10, turn=12, tools=("tool_" * 9,))
+    long = running(scenario_id=name, iterations=10)
     line = format_running(long)
     assert len(line) == 79
-    assert line.startswith("  refunds[over-…")
-    assert "-monday] 1/10   turn 12   tool_tool_tool_tool_too…" in line
+    assert line.startswith("  refunds[over-")
+    assert "-monday] 1/10   " in line
 
 
 def test_on_a_terminal_the_lines_stay_below_what_the_suite_prints():
@@ -144,7 +144,7 @@ def test_a_suite_with_many_causes_does_not_fill_the_log():
 def test_foreign_text_cannot_control_the_terminal_or_the_runner():
     hostile = "x\x1b[2J\n::set-output name=a::b"
     line = format_first_failure(failure(name=hostile, file=hostile))
-    foreign = running(scenario_id="::error::" + hostile, turn=1, tools=(hostile, "::error::x"))
+    foreign = running(scenario_id="::error::" + hostile)
     shown = line + format_running(foreign)
     assert not set("\x1b\n") & set(shown)
     assert "\n::" not in shown
