@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,7 @@ from ci_agent_eval.pytest_plugin.episodes.marker import (
 )
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.pytest_plugin.episodes.simulations import get_default_scenario
-from ci_agent_eval.pytest_plugin.evaluation import explanations, measurement, rewritten_asserts
+from ci_agent_eval.pytest_plugin.evaluation import measurement, rewritten_asserts
 from ci_agent_eval.pytest_plugin.evaluation.assert_evidence import AssertEvidence
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
 from ci_agent_eval.pytest_plugin.parts import get_parts
@@ -203,7 +203,6 @@ class EpisodeSession:
         state.running = RunningEpisode(
             state.initial_episode.mode,
             locate=self._places.locate_frame,
-            explain=partial(explanations.explain, item),
             load_steering_rules=self._load_steering_rules,
         )
         if measurement.is_hypothesis_evaluation(item, state):

@@ -48,8 +48,6 @@ class RunningEpisode:
     """Returns a fixture of the test by name, such as `aitest_run`."""
     locate: Callable[[FrameType], tuple[str, int] | None] = lambda frame: None  # noqa: ARG005 - no location
     """Finds the file (relative, posix) and line below the root of a frame or of its callers."""
-    explain: Callable[[str, object, object], str | None] | None = None
-    """Explains a comparison of an evaluation that failed, by its operator and its two values."""
     load_steering_rules: Callable[[], Rules] | None = None
     """Returns the rules of the suite's `agent-eval-steering.yaml`; None: it has none.
 

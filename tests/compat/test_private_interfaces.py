@@ -47,11 +47,8 @@ INTERFACES = {
     ),
     "_excinfo": "override the result that unittest is given, and keep its failures there",
     "rewrite rewrite_asserts AssertionRewriter AssertionRewritingHook PYC_TAIL _must_rewrite "
-    "fnpats _call_reprcompare _check_if_assertion_pass_impl _call_assertion_pass _assertion_pass "
-    "_format_assertmsg": ASSERTS,
-    "util _reprcompare saferepr code_highlight": (
-        "show values with reprlib, without colours, cut to the length that pytest gives them"
-    ),
+    "fnpats util _call_reprcompare _check_if_assertion_pass_impl _call_assertion_pass "
+    "_assertion_pass _format_assertmsg": ASSERTS,
     "expected_exception _exceptions": "find by what name the context managers keep them now",
     "_self_wrapper": "find what else leads from a function that vcrpy decorates to vcrpy",
 }

@@ -7,8 +7,10 @@ and does not import pydantic.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +25,6 @@ from ci_agent_eval.contract.iteration_range import (
 )
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection
-from ci_agent_eval.pytest_plugin.evaluation.explanations import sort_sets
 from ci_agent_eval.pytest_plugin.parts import get_parts
 
 PARAMETER = "_agent_eval_iteration"
@@ -159,13 +160,48 @@ def _show_data(value: object, root: str) -> str | None:
     if type(value).__module__.startswith("ci_agent_eval."):
         return None
     try:
-        text = sort_sets(repr(value)).replace(root, "")
+        text = _sort_sets(repr(value)).replace(root, "")
     except Exception:  # noqa: BLE001 - a text of the user's class
         return None
     if " at 0x" in text:
         return None
     digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
     return text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]}… {digest[:8]}"
+
+
+_SET = re.compile(r"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|\{[^{}]{1,2000}\}""")
+"""Matches a quoted text, which stays as it is, or the possible text of a set without inner sets."""
+
+_MAY_WARN = re.compile(r"\\|\d[A-Za-z]")
+"""Matches a backslash, and a number before a letter, whose style Python may warn about."""
+
+
+def _sort_sets(text: str) -> str:
+    """Return the text of values with the items of each literal set sorted."""
+    return _SET.sub(_sort_set, text)
+
+
+def _sort_set(found: re.Match[str]) -> str:
+    if "..." in found[0] or found[0][0] != "{":
+        return found[0]  # truncated, or with an Ellipsis: not the original value
+    try:
+        value = _parse_set(found[0])
+    except Exception:  # noqa: BLE001 - other text is left unchanged
+        return found[0]
+    return f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set) else found[0]
+
+
+def _parse_set(text: str) -> object:
+    """Return the value of a literal without Python's warnings about the style of foreign text.
+
+    Warnings are caught only where one may come: that changes the state of the whole process, and
+    other threads run episodes.
+    """
+    if not _MAY_WARN.search(text):
+        return ast.literal_eval(text)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="<unknown>")
+        return ast.literal_eval(text)
 
 
 _MAX_VALUE = 80

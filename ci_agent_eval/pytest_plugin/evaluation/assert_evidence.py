@@ -24,10 +24,6 @@ from ci_agent_eval.pytest_plugin.episodes.endings import MAX_NAME, shorten_messa
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 from ci_agent_eval.pytest_plugin.evaluation import rewritten_asserts
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import REWRITTEN
-from ci_agent_eval.pytest_plugin.evaluation.explanations import (
-    sort_explained_sets,
-    sort_failed_sets,
-)
 from ci_agent_eval.pytest_plugin.evaluation.library_assertions import (
     get_expected_exceptions,
     list_expecting_types,
@@ -91,7 +87,7 @@ class AssertEvidence:
 
     def record_pass(self, frame: FrameType, line: int, text: str, explanation: str) -> None:
         """Record an assert that passed in an evaluation."""
-        self._record(frame, line, text, passed=True, reason=sort_explained_sets(explanation))
+        self._record(frame, line, text, passed=True, reason=explanation)
 
     def record_failure(
         self, line: int, text: str, error: AssertionError, catching: Iterable[Any]
@@ -107,7 +103,7 @@ class AssertEvidence:
         frame = traceback.tb_frame
         if not is_evaluating() or not self._is_counted(frame.f_globals):
             return False
-        self._record(frame, line, text, passed=False, reason=sort_failed_sets(str(error)))
+        self._record(frame, line, text, passed=False, reason=str(error))
         return True
 
     def wrap_manager(self, line: int, text: str, manager: Any) -> Any:
@@ -138,11 +134,6 @@ class AssertEvidence:
                 line=None if file is None else line,
             )
         )
-
-    def get_explainer(self) -> Callable[[str, object, object], str | None] | None:
-        """Return what explains comparisons of the running evaluation; None: pytest does."""
-        episode = get_active_episode()
-        return episode.explain if episode is not None and is_evaluating() else None
 
     def _warn(self, episode: RunningEpisode, frame: FrameType, problem: str) -> None:
         """Warn of an assert that proves nothing; an episode without evidence names it."""

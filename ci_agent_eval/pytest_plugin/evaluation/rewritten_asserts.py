@@ -27,7 +27,6 @@ import pytest
 from _pytest.assertion import rewrite, util
 
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import REWRITTEN, has_evaluation_name
-from ci_agent_eval.pytest_plugin.evaluation.explanations import sort_sets
 
 if TYPE_CHECKING:
     from ci_agent_eval.pytest_plugin.evaluation.assert_evidence import AssertEvidence
@@ -344,26 +343,18 @@ def explain_comparison(
     """Explain a comparison; one that passed briefly, where pytest would look for differences."""
     if _is_explaining.get() and all(result is True for result in results):
         return " and ".join(shown)
-    listener = _Process.listener
-    explain = None if listener is None else listener.get_explainer()
-    before, util._reprcompare = util._reprcompare, explain or util._reprcompare  # noqa: SLF001 - see the module
-    try:
-        explained: str = rewrite._call_reprcompare(  # noqa: SLF001 - see the module
-            operators,
-            results,  # type: ignore[arg-type]  # operands may return any type
-            shown,
-            values,
-        )
-    finally:
-        util._reprcompare = before  # noqa: SLF001 - see the module
+    explained: str = rewrite._call_reprcompare(  # noqa: SLF001 - see the module
+        operators,
+        results,  # type: ignore[arg-type]  # operands may return any type
+        shown,
+        values,
+    )
     return explained
 
 
 def format_message(message: object) -> str:
-    """Return an assert's message as pytest shows it, with sorted sets unless it is a text.
+    """Return an assert's message as pytest shows it.
 
     pytest doubles its `%` for a formatting that does not follow in code for the hook.
     """
-    shown: str = rewrite._format_assertmsg(message)  # noqa: SLF001 - see the module
-    shown = shown.replace("%%", "%")
-    return shown if isinstance(message, str) else sort_sets(shown)
+    return rewrite._format_assertmsg(message).replace("%%", "%")  # noqa: SLF001 - see the module

