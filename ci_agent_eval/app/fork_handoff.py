@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ci_agent_eval.analysis.summary import Summary
-from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.config.options import Settings
 from ci_agent_eval.contract.base import describe_validation_error
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.contract.results import SESSION_NAME, Session

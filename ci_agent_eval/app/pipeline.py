@@ -33,7 +33,8 @@ from ci_agent_eval.app.report_folder import (
     write_page,
     write_report_folder,
 )
-from ci_agent_eval.config.settings import Settings, load_import_policy
+from ci_agent_eval.config.options import Settings
+from ci_agent_eval.config.settings import load_import_policy
 from ci_agent_eval.contract.affected import CHANGE_EVENTS
 from ci_agent_eval.contract.evaluation import build_report_from_lines
 from ci_agent_eval.contract.findings import Finding

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.config.options import Settings
 from ci_agent_eval.contract.wording import pluralize, without_commands
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.github.event import Event

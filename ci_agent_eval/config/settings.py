@@ -1,30 +1,29 @@
-"""Settings: flags over environment over configuration file, validated together."""
+"""Reading of settings: flags over environment over configuration file, validated together."""
 
 from __future__ import annotations
 
 import datetime as dt
-import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import AfterValidator, Field, ValidationError, field_validator
+from pydantic import ValidationError
 
-from ci_agent_eval.analysis.comparison.model import AllowedIncreases, ComparePolicy
 from ci_agent_eval.analysis.waivers import ReportWaivers, evaluate_waivers
-from ci_agent_eval.config.options import DEFAULT_ARTIFACT, OPTIONS, Option, OptionKind, check_format
+from ci_agent_eval.config.options import (
+    ACKNOWLEDGED_NAME,
+    OPTIONS,
+    Option,
+    OptionKind,
+    Settings,
+)
 from ci_agent_eval.config.toml_lines import find_line
 from ci_agent_eval.contract.base import (
-    KnownKeysModel,
-    Rate,
-    ReportTitle,
     describe_unknown_key,
     find_unknown_key,
     get_plain_message,
 )
-from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.contract.episode import PassedOnRetry
 from ci_agent_eval.contract.scenario_manifest import (
     MANIFEST_NAME,
     UPDATE_COMMAND,
@@ -39,13 +38,11 @@ from ci_agent_eval.contract.waivers import (
     Waiver,
 )
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.gate import GatePolicy
 
 if TYPE_CHECKING:
     from ci_agent_eval.contract.result_mapping import ImportPolicy
 
 CONFIG_NAME = "agent-eval.toml"
-ACKNOWLEDGED_NAME = "agent-eval-acknowledged.toml"
 MAX_WAIVER_DAYS = 180
 """Longest time until a quarantine or an acknowledgement expires."""
 
@@ -55,169 +52,7 @@ OTHER_VARIABLES = ("AGENT_EVAL_PYTHON", "AGENT_EVAL_DEBUG", "AGENT_EVAL_JUNIT_CO
 """Variables of this program that are not options: interpreter, tracebacks, our own tests."""
 
 
-def split_words(value: Any) -> Any:
-    """Split a text at whitespace and commas; return other values unchanged."""
-    return tuple(re.split(r"[\s,]+", value.strip(" ,"))) if isinstance(value, str) else value
-
-
-class GateSettings(KnownKeysModel):
-    """`[gate]`: requirements of a passing run."""
-
-    min_pass_rate: Rate = 1.0
-    suite_min_pass_rate: Rate | None = None
-    max_error_rate: Rate = 0.0
-    allow_skipped: bool = False
-    passed_on_retry: PassedOnRetry = "flaky"
-    eval_min_pass_rate: Rate | None = None
-    eval_min_score: Rate | None = None
-    score_thresholds: dict[str, Any] = Field(default_factory=dict)
-    """A `ScoreThreshold` for each name."""
-
-    @field_validator("score_thresholds", mode="before")
-    @classmethod
-    def _parse_thresholds(cls, value: Any) -> Any:
-        # Few reports have scores, and each has its start-up time.
-        from ci_agent_eval.contract.result_mapping import parse_score_thresholds  # noqa: PLC0415 - see above
-
-        return parse_score_thresholds(value)
-
-
-ReportFormat = Annotated[str, AfterValidator(check_format)]
-
-Condition = Literal["model", "tools", "prices", "judge"]
-
-
-class CompareSettings(KnownKeysModel):
-    """`[compare]`: the baseline, the significance of drops, and their effect."""
-
-    baseline: str | None = Field(default=None, min_length=1)
-    runs: int = Field(default=10, ge=1, le=1000)
-    artifact: str = Field(default=DEFAULT_ARTIFACT, min_length=1)
-    level: float = Field(default=0.05, gt=0, lt=0.5)
-    min_drop: Rate = 0.2
-    across: tuple[Condition, ...] = ("model", "tools", "prices")
-    gate: Literal["fail", "warn"] = "fail"
-    confirm: bool = False
-    confirm_base: str | None = Field(default=None, min_length=1)
-    max_cost_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    max_latency_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    max_typical_latency_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    max_scenario_cost_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    max_scenario_latency_increase: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-
-    @field_validator("across", mode="before")
-    @classmethod
-    def _split(cls, value: Any) -> Any:
-        return split_words(value)
-
-    @property
-    def policy(self) -> ComparePolicy:
-        """The rules for calling a drop a regression."""
-        return ComparePolicy(
-            self.level, self.min_drop, across=frozenset(self.across), confirm=self.confirm
-        )
-
-    @property
-    def increases(self) -> AllowedIncreases:
-        """The limits of cost and latency."""
-        return AllowedIncreases(
-            cost=self.max_cost_increase,
-            latency=self.max_latency_increase,
-            typical_latency=self.max_typical_latency_increase,
-            scenario_cost=self.max_scenario_cost_increase,
-            scenario_latency=self.max_scenario_latency_increase,
-        )
-
-
-MAX_PAGE_ADDRESS = 2_000
-_PAGE_ADDRESS = re.compile(r"https://[A-Za-z0-9.:\[\]-]+(?:[/?][!-\"$-~]*)?")
 _REPORT_URL = ("publish", "report_url")
-
-
-def _check_page_address(value: str) -> str:
-    if len(value) > MAX_PAGE_ADDRESS or not _PAGE_ADDRESS.fullmatch(value):
-        raise ValueError(
-            "must be an https address without user name, password, # and blanks, at most 2,000 "
-            "characters"
-        )
-    return value
-
-
-PageAddress = Annotated[str, AfterValidator(_check_page_address)]
-"""The https address of a page, which is published."""
-
-
-class PublishSettings(KnownKeysModel):
-    """`[publish]`: comment, check run and annotations on GitHub."""
-
-    comment: Literal["update", "on-failure", "on-change", "off"] = "update"
-    comment_author: str | None = None
-    check_run: bool = True
-    max_annotations: int = Field(default=200, ge=0, le=5000)
-    check_name: str = Field(default="agent-eval", min_length=1)
-    report_url: PageAddress | None = None
-
-
-class Settings(KnownKeysModel):
-    """All settings from all sources."""
-
-    suite: str = Field(default="default", pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,127}$")
-    """Matrices over models name suites after the model, such as `anthropic/claude-x`."""
-    title: ReportTitle | None = None
-    """Letters, digits, blanks and `.,()/&+-`, at most 40 characters."""
-    report_dir: str = Field(default="agent-eval-report", min_length=1)
-    formats: tuple[ReportFormat, ...] = Field(default=(), description="additional report formats")
-    paths: tuple[str, ...] = Field(default=(), description="pytest paths of `run`")
-    pytest_args: tuple[str, ...] = ()
-    results: tuple[str, ...] = Field(default=(), description="episode files of `report`")
-    junit: tuple[str, ...] = Field(default=(), description="JUnit XML files of `report`")
-    affected: bool = Field(default=False, description="run only what a change can have affected")
-    ignore: tuple[str, ...] = ("docs/*", "README*")
-    """Patterns of files that no scenario depends on."""
-    gate: GateSettings = Field(default_factory=GateSettings)
-    budgets: SuiteBudgets = Field(default_factory=SuiteBudgets)
-    compare: CompareSettings = Field(default_factory=CompareSettings)
-    publish: PublishSettings = Field(default_factory=PublishSettings)
-    mapping: str | None = Field(default=None, min_length=1)
-    quarantine: tuple[QuarantineEntry, ...] = ()
-    quarantine_file: str | None = Field(default=None, min_length=1)
-    acknowledged: str = Field(default=ACKNOWLEDGED_NAME, min_length=1)
-    scenario_manifest: str = Field(default=MANIFEST_NAME, min_length=1)
-
-    @field_validator("formats", mode="before")
-    @classmethod
-    def _split(cls, value: Any) -> Any:
-        return split_words(value)
-
-    @property
-    def policy(self) -> GatePolicy:
-        """The gate's policy."""
-        return GatePolicy(
-            min_pass_rate=self.gate.min_pass_rate,
-            suite_min_pass_rate=self.gate.suite_min_pass_rate,
-            max_error_rate=self.gate.max_error_rate,
-            allow_skipped=self.gate.allow_skipped,
-            eval_min_pass_rate=self.gate.eval_min_pass_rate,
-            eval_min_score=self.gate.eval_min_score,
-            regressions=self.compare.gate,
-            increases=self.compare.increases,
-        )
-
-    def for_shard(self) -> Settings:
-        """Return the settings of a shard, without requirements of the whole suite."""
-        # The suite's accepted error rate does not apply to the errors of one shard.
-        errors = 1.0 if self.gate.max_error_rate else 0.0
-        unset = {"eval_min_pass_rate": None, "eval_min_score": None, "max_error_rate": errors}
-        if self.gate.suite_min_pass_rate is not None:
-            unset["suite_min_pass_rate"] = 0.0
-        gate = self.gate.model_copy(update=unset)
-        return self.model_copy(update={"gate": gate, "budgets": SuiteBudgets()})
-
-    @property
-    def check_name(self) -> str:
-        """The check run's name; a named suite has a separate check run."""
-        name = self.publish.check_name
-        return name if self.suite == "default" else f"{name} ({self.suite})"
 
 
 def load_settings(

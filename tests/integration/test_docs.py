@@ -26,8 +26,8 @@ from ci_agent_eval.app.judging.labels import parse_labels
 from ci_agent_eval.app.judging.rejudge import load_plan
 from ci_agent_eval.authoring.scenarios.load import parse_scenarios
 from ci_agent_eval.authoring.simulation.result import SimulationStop
-from ci_agent_eval.config.options import OPTIONS
-from ci_agent_eval.config.settings import ACKNOWLEDGED_NAME, Settings, load_settings, load_waivers
+from ci_agent_eval.config.options import ACKNOWLEDGED_NAME, OPTIONS, Settings
+from ci_agent_eval.config.settings import load_settings, load_waivers
 from ci_agent_eval.contract.scenario import ScenarioChecks, ScenarioEntry
 from ci_agent_eval.contract.scenario_manifest import parse_manifest
 from ci_agent_eval.contract.stops import StopReason

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ci_agent_eval.app.pipeline import Job, report_files
-from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.config.options import Settings
 from ci_agent_eval.contract.evaluation import is_rendered_evaluation
 from ci_agent_eval.redaction import REDACTED
 from tests.builders import episode, evaluated, write_run

@@ -24,7 +24,7 @@ from ci_agent_eval import __version__
 from ci_agent_eval.app.cli.settings_options import (
     SettingsCommand,
     add_format_option,
-    add_settings_options,
+    settings_file_option,
 )
 from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.github.signals import Terminated
@@ -32,7 +32,7 @@ from ci_agent_eval.github.signals import Terminated
 if TYPE_CHECKING:
     from ci_agent_eval.app.pipeline import Job
     from ci_agent_eval.app.progress import ProgressLine
-    from ci_agent_eval.config.settings import Settings
+    from ci_agent_eval.config.options import Settings
     from ci_agent_eval.gate.report import Report
     from ci_agent_eval.render.links import Links
 
@@ -162,7 +162,7 @@ class _SuiteCommand(SettingsCommand):
 
 @cli.command(cls=_SuiteCommand, epilog=EXIT_CODES)
 @click.argument("paths", nargs=-1)
-@add_settings_options(publishing=False)
+@settings_file_option
 @click.option("--python", help="Interpreter of the suite; default: the active virtual environment.")
 @click.option(
     "--shard", help="Run one shard of the suite, such as 2/4; report on all of them later."
@@ -286,7 +286,7 @@ def _build_selection(scenarios: tuple[str, ...], iterations: int | None) -> tupl
 )
 @click.option("--junit", multiple=True, help="File or glob of JUnit XML from any producer.")
 @add_format_option("text", "json", "markdown", "html")
-@add_settings_options(publishing=False)
+@settings_file_option
 def report(
     results: tuple[str, ...],
     junit: tuple[str, ...],
@@ -313,17 +313,16 @@ def report(
     return 0 if built.passed else 1
 
 
-@cli.command(cls=SettingsCommand, epilog=EXIT_CODES)
+@cli.command(
+    cls=SettingsCommand,
+    tables=("compare",),
+    without=("baseline", "baseline-artifact", "confirm", "confirm-base"),
+    epilog=EXIT_CODES,
+)
 @click.argument("base", metavar="A")
 @click.argument("results", metavar="B")
 @add_format_option("text", "json", "markdown")
-@add_settings_options(
-    publishing=False,
-    without=(
-        *("report-dir", "formats", "baseline", "baseline-artifact", "scenario-manifest"),
-        *("confirm", "confirm-base"),
-    ),
-)
+@settings_file_option
 def compare(base: str, results: str, format_: str, config: Path | None, **flags: object) -> int:
     """Compare the results B with the baseline A, and judge them; nothing is written.
 
@@ -331,7 +330,8 @@ def compare(base: str, results: str, format_: str, config: Path | None, **flags:
     agent-eval compare baseline/ agent-eval-report
     agent-eval compare git:main:evals/results.json agent-eval-report
 
-    A accepts the values of the setting `baseline`; B is a report folder, a file or a pattern.
+    A accepts the values of the setting `baseline`; B is a report folder, a file or a pattern. The
+    gate's requirements are those of the configuration file.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     from ci_agent_eval.app.pipeline import compare_files
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import click
 
+from ci_agent_eval.app.cli.settings_options import settings_file_option
+
 EXIT_CODES = """\b
 Exit codes:
   0    the entry was written
@@ -34,12 +36,7 @@ Exit codes:
     help="File of acknowledged regressions; default: agent-eval-acknowledged.toml. "
     "[AGENT_EVAL_ACKNOWLEDGE]",
 )
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    help="Configuration file; default: agent-eval.toml, else pyproject.toml's "
-    "[tool.ci_agent_eval].",
-)
+@settings_file_option
 def acknowledge(
     scenario: str,
     *,

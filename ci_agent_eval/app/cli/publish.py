@@ -10,11 +10,12 @@ from pathlib import Path
 import click
 
 from ci_agent_eval.app.cli import EXIT_CODES, load_cli_settings
-from ci_agent_eval.app.cli.settings_options import SettingsCommand, add_settings_options
+from ci_agent_eval.app.cli.settings_options import SettingsCommand, settings_file_option
 
 
-@click.command(cls=SettingsCommand, epilog=EXIT_CODES)
-@add_settings_options(publishing=True)
+@click.command(cls=SettingsCommand, tables=("publish",), epilog=EXIT_CODES)
+@settings_file_option
+@click.option("--report-dir", help="Folder of the report. [AGENT_EVAL_REPORT_DIR]")
 @click.option("--dry-run", is_flag=True, help="Print what would be published.")
 def publish(config: Path | None, *, dry_run: bool, **flags: object) -> int:
     """Publish a report to GitHub: comment, check run, step summary, outputs.

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ci_agent_eval.app.cli.settings_options import settings_file_option
+
 if TYPE_CHECKING:
     from ci_agent_eval.app.scenario_update import FoundScenarios, ManifestUpdate
-    from ci_agent_eval.config.settings import Settings
+    from ci_agent_eval.config.options import Settings
 
 EXIT_CODES = """\b
 Exit codes:
@@ -39,12 +41,7 @@ Exit codes:
     "--scenario-manifest",
     help="Scenario manifest; default: agent-eval-scenarios.toml. [AGENT_EVAL_SCENARIO_MANIFEST]",
 )
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    help="Configuration file; default: agent-eval.toml, else pyproject.toml's "
-    "[tool.ci_agent_eval].",
-)
+@settings_file_option
 @click.option("--python", help="Interpreter of the suite; default: the active virtual environment.")
 @click.pass_obj
 def update_scenarios(

@@ -34,7 +34,7 @@ from ci_agent_eval.app.judging.rejudge import (
     is_judgeable,
     load_plan,
 )
-from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.config.options import Settings
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from ci_agent_eval.app.setup.repository import ProjectRepository
-from ci_agent_eval.config.settings import Settings, has_settings_file, load_settings
+from ci_agent_eval.config.options import Settings
+from ci_agent_eval.config.settings import has_settings_file, load_settings
 from ci_agent_eval.contract.located_value import LocatedProblem
 from ci_agent_eval.errors import AgentEvalError, PublishError, missing_package_error
 from ci_agent_eval.runner.interpreter import find_suite_python, inspect_interpreter

@@ -12,7 +12,7 @@ import pytest
 from ci_agent_eval.app.action import publish_unexpected_errors
 from ci_agent_eval.app.fork_handoff import download_results, get_source_run, publish_refusal
 from ci_agent_eval.app.pipeline import Job
-from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.config.options import Settings
 from ci_agent_eval.errors import InputError, PublishError
 from ci_agent_eval.github.artifacts import fetch_artifacts, is_run_data, list_artifacts
 from ci_agent_eval.github.client import Connection

@@ -9,7 +9,7 @@ import pytest
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests
 from ci_agent_eval.app.report_publication import build_publication
-from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.config.options import Settings
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.github.publication import Publication
 from ci_agent_eval.render.links import Links

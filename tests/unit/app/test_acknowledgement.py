@@ -7,7 +7,8 @@ import datetime as dt
 import pytest
 
 from ci_agent_eval.app.acknowledgement import acknowledge_scenario, resolve_last_day
-from ci_agent_eval.config.settings import ACKNOWLEDGED_NAME, load_settings, load_waivers
+from ci_agent_eval.config.options import ACKNOWLEDGED_NAME
+from ci_agent_eval.config.settings import load_settings, load_waivers
 from ci_agent_eval.errors import InputError
 from tests.render_reports import HOSTILE
 from tests.tables import each_row

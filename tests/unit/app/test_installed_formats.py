@@ -9,7 +9,7 @@ import pytest
 from ci_agent_eval.app.cli import main
 from ci_agent_eval.app.pipeline import Job, report_files
 from ci_agent_eval.app.report_folder import claim_report_folder, clear_report_folder
-from ci_agent_eval.config.settings import Settings
+from ci_agent_eval.config.options import Settings
 from ci_agent_eval.errors import InputError
 from tests.builders import episode, write_run
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ci_agent_eval.config.options import OPTIONS
-from ci_agent_eval.config.settings import Settings, load_settings
+from ci_agent_eval.config.options import OPTIONS, Settings
+from ci_agent_eval.config.settings import load_settings
 from ci_agent_eval.errors import InputError
 from tests.tables import each_row
 

@@ -6,8 +6,8 @@ import datetime as dt
 
 import pytest
 
+from ci_agent_eval.config.options import ACKNOWLEDGED_NAME
 from ci_agent_eval.config.settings import (
-    ACKNOWLEDGED_NAME,
     MAX_WAIVER_DAYS,
     load_acknowledged,
     load_settings,
