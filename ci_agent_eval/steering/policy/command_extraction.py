@@ -111,14 +111,14 @@ def extract_commands(
     call: ToolCallRequest, shell_tools: ShellTools = _NO_TOOLS
 ) -> tuple[ExtractedCommand, ...]:
     """Return the commands in a call; empty if its tool runs no commands. Never raises."""
-    return _limit_commands(_read_call(_as_bash_call(call, shell_tools)))[0]
+    arguments = _parse_arguments(call.arguments)
+    return _limit_commands(_read_call(call.tool, arguments, shell_tools))[0]
 
 
 def runs_commands(tool: object, shell_tools: ShellTools) -> bool:
     """Return whether a tool of this name runs commands."""
-    if _identify_shell_tool(tool) in SHELL_TOOLS:
-        return True
-    return _find_argument_names(tool, shell_tools) is not None
+    is_known = _identify_shell_tool(tool) in SHELL_TOOLS
+    return is_known or _find_argument_names(tool, shell_tools) is not None
 
 
 def normalize_tool_name(name: object) -> str:
@@ -140,8 +140,8 @@ def render_command(command: ExtractedCommand) -> str:
 
 def detect_full_suite(call: ToolCallRequest, rules: Rules) -> DetectionResult:
     """Detect whether any command of a call would run the full suite. Never raises."""
-    call = _as_bash_call(call, rules.shell_tools)
-    commands, is_truncated = _limit_commands(_read_call(call))
+    arguments = _parse_arguments(call.arguments)
+    commands, is_truncated = _limit_commands(_read_call(call.tool, arguments, rules.shell_tools))
     if not commands:
         is_listed = _identify_shell_tool(call.tool) in SHELL_TOOLS | PYTEST_TOOLS
         reason = "no command is in the arguments" if is_listed else "the tool runs no commands"
@@ -149,7 +149,7 @@ def detect_full_suite(call: ToolCallRequest, rules: Rules) -> DetectionResult:
     # Loads the grammar only for calls with commands.
     from ci_agent_eval.steering.policy.detection import detect_in_command  # noqa: PLC0415 - as said
 
-    folder = _find_folder(call.arguments)
+    folder = _find_folder(arguments)
     results = [detect_in_command(command, rules, folder) for command in commands]
     deciding = max(results, key=lambda result: (result.full_suite, result.pytest))
     reason = deciding.reason
@@ -159,17 +159,55 @@ def detect_full_suite(call: ToolCallRequest, rules: Rules) -> DetectionResult:
     return replace(deciding, reason=reason, intents=tuple(intents))
 
 
-def _as_bash_call(call: ToolCallRequest, shell_tools: ShellTools) -> ToolCallRequest:
-    """Convert a call of a tool named in the settings to a call of `bash`."""
-    argument_names = _find_argument_names(call.tool, shell_tools)
-    if argument_names is None:
-        return call
-    arguments = _parse_if_json(call.arguments) or call.arguments
-    if not argument_names or not isinstance(arguments, Mapping):
-        return ToolCallRequest("bash", arguments)
-    fields = _lower_keys(arguments)
-    values = [fields[key.lower()] for key in argument_names if fields.get(key.lower())]
-    return ToolCallRequest("bash", values[:1])
+def _limit_commands(
+    commands: Iterable[ExtractedCommand],
+) -> tuple[tuple[ExtractedCommand, ...], bool]:
+    """Return the first commands, and whether the limits cut others off."""
+    read: list[ExtractedCommand] = []
+    remaining = MAX_CHARACTERS
+    for command in commands:
+        remaining -= len(render_command(command))
+        if read and (remaining < 0 or len(read) == MAX_COMMANDS):
+            return tuple(read), True
+        read.append(command)
+    return tuple(read), False
+
+
+def _parse_arguments(value: object, depth: int = 0) -> object:
+    """Return arguments with parsed JSON texts and keys in lower case; None if too deep."""
+    if depth > MAX_DEPTH:
+        return None
+    if isinstance(value, str) and value.lstrip()[:1] in {"{", "[", '"'}:
+        try:
+            parsed = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        return _parse_arguments(parsed, depth + 1)
+    if isinstance(value, Mapping):
+        return {str(key).lower(): _parse_arguments(each, depth + 1) for key, each in value.items()}
+    if isinstance(value, list | tuple) and _convert_words(value) is None:
+        return [_parse_arguments(each, depth + 1) for each in value]
+    return value
+
+
+# Tools
+
+
+def _read_call(
+    tool: object, arguments: object, shell_tools: ShellTools
+) -> Iterable[ExtractedCommand]:
+    argument_names = _find_argument_names(tool, shell_tools)
+    if argument_names is not None:
+        if argument_names and isinstance(arguments, Mapping):
+            values = map(arguments.get, map(str.lower, argument_names))
+            arguments = next(filter(None, values), None)
+        return _read_value(arguments, "bash")
+    name = _identify_shell_tool(tool)
+    if name in PYTEST_TOOLS:
+        return _read_pytest_call(arguments)
+    if name == "python":
+        return _read_python_call(arguments)
+    return _read_value(arguments, _SHELLS.get(name)) if name in SHELL_TOOLS else ()
 
 
 def _find_argument_names(tool: object, shell_tools: ShellTools) -> tuple[str, ...] | None:
@@ -187,77 +225,71 @@ def _identify_shell_tool(name: object) -> str:
     return "mcp__*__run" if is_mcp_run else normalize_tool_name(name)
 
 
-def _limit_commands(
-    commands: Iterable[ExtractedCommand],
-) -> tuple[tuple[ExtractedCommand, ...], bool]:
-    """Return the first commands, and whether the limits cut others off."""
-    read: list[ExtractedCommand] = []
-    remaining = MAX_CHARACTERS
-    for command in commands:
-        remaining -= len(render_command(command))
-        if read and (remaining < 0 or len(read) == MAX_COMMANDS):
-            return tuple(read), True
-        read.append(command)
-    return tuple(read), False
-
-
 def _find_folder(arguments: object) -> str:
     """Return the working folder that a call's arguments name; `.` if they name none."""
-    value = _parse_if_json(arguments)
-    fields = _lower_keys(value) if isinstance(value, Mapping) else {}
-    nested = (fields.get(key) for key in _NESTING_KEYS)
-    for table in (fields, *(_lower_keys(each) for each in nested if isinstance(each, Mapping))):
-        for key in _FOLDER_KEYS:
+    fields = arguments if isinstance(arguments, Mapping) else {}
+    for table in (fields, *map(fields.get, _NESTING_KEYS)):
+        for key in _FOLDER_KEYS if isinstance(table, Mapping) else ():
             folder = table.get(key)
             if isinstance(folder, str) and folder:
                 return folder
     return "."
 
 
-def _read_call(call: ToolCallRequest) -> Iterable[ExtractedCommand]:
-    tool = _identify_shell_tool(call.tool)
-    if tool in PYTEST_TOOLS:
-        return _read_pytest_call(call.arguments)
-    if tool not in SHELL_TOOLS:
-        return ()
-    commands = _read_value(call.arguments, _SHELLS.get(tool), 0)
-    if tool != "python":
-        return commands
-    arguments = _parse_if_json(call.arguments)
-    fields = _lower_keys(arguments) if isinstance(arguments, Mapping) else {}
-    if isinstance(fields.get("code"), str):
-        return (_build_command("python", "-c", str(fields["code"])),)
-    return (_prepend_program("python", each) if _starts_option(each) else each for each in commands)
-
-
-def _read_value(value: object, shell: Shell | None, depth: int) -> Iterator[ExtractedCommand]:
-    """Yield the commands in any value, for a shell that is None if unknown."""
-    if depth > MAX_DEPTH:
+def _read_pytest_call(arguments: object) -> Iterator[ExtractedCommand]:
+    """Yield the commands of a call of the tool `pytest`."""
+    fields = arguments if isinstance(arguments, Mapping) else {}
+    others = {key: value for key, value in fields.items() if value}
+    targets = [others.pop(key) for key in _PYTEST_TARGET_KEYS if key in others]
+    is_mapping = isinstance(arguments, Mapping)
+    if not arguments or (is_mapping and others.keys() <= _PYTEST_NEUTRAL_KEYS):
+        yield _build_command("pytest", *(t for t in targets if isinstance(t, str)))
         return
+    for command in _read_value(arguments, None):
+        first_word = _get_first_word(command)
+        yield command if _RUNNER.fullmatch(first_word) else _add_words(command, before="pytest")
+
+
+def _read_python_call(arguments: object) -> Iterator[ExtractedCommand]:
+    """Yield the commands of a call of the tool `python`, which gets code or options."""
+    code = arguments.get("code") if isinstance(arguments, Mapping) else None
+    if isinstance(code, str):
+        yield _build_command("python", "-c", code)
+        return
+    for command in _read_value(arguments, None):
+        is_option = _get_first_word(command).startswith("-")
+        yield _add_words(command, before="python") if is_option else command
+
+
+def _get_first_word(command: ExtractedCommand) -> str:
+    words = command.text.split(maxsplit=1) if isinstance(command, ShellScript) else ()
+    return words[0] if words else render_command(command).split(" ")[0]
+
+
+# Forms of arguments
+
+
+def _read_value(value: object, shell: Shell | None) -> Iterator[ExtractedCommand]:
+    """Yield the commands in any value, for a shell that is None if unknown."""
     if isinstance(value, str):
-        inner = _parse_json_text(value)
-        if inner is not None:
-            yield from _read_value(inner, shell, depth + 1)
-        elif value.strip():
+        if value.strip():
             yield ShellScript(value, shell or infer_shell(value))
     elif isinstance(value, Mapping):
-        yield from _read_object(_lower_keys(value), shell, depth + 1)
+        yield from _read_object(value, shell)
     elif isinstance(value, list | tuple):
         words = _convert_words(value)
         if words is not None and len(words) > 1:
             yield _build_command(*words)
-            return
-        for item in value if words is None else words:
-            yield from _read_value(item, shell, depth + 1)
+        else:
+            items = value if words is None else map(_parse_arguments, words)
+            yield from chain.from_iterable(_read_value(item, shell) for item in items)
 
 
-def _read_object(
-    fields: Mapping[str, object], shell: Shell | None, depth: int
-) -> Iterator[ExtractedCommand]:
+def _read_object(fields: Mapping[str, object], shell: Shell | None) -> Iterator[ExtractedCommand]:
     key = next((key for key in _COMMAND_KEYS if fields.get(key)), None)
     if key is None:
         nested = (fields[key] for key in (*_NESTING_KEYS, "args") if fields.get(key))
-        yield from chain.from_iterable(_read_value(each, shell, depth) for each in nested)
+        yield from chain.from_iterable(_read_value(each, shell) for each in nested)
         return
     command, args = fields[key], fields.get("args")
     if key in {"program", "executable"}:
@@ -266,10 +298,50 @@ def _read_object(
     elif key == "code" and isinstance(command, str) and "language" in fields:
         yield from _read_code(command, str(fields["language"]).lower())
     elif key == "commands" and isinstance(command, list | tuple):
-        yield from chain.from_iterable(_read_value(each, shell, depth) for each in command)
+        yield from chain.from_iterable(_read_value(_parse_arguments(c), shell) for c in command)
     else:
-        commands = _read_value(command, shell, depth)
-        yield from (_append_args(each, args) for each in commands) if args else commands
+        commands = _read_value(command, shell)
+        yield from (_add_words(each, after=args) for each in commands) if args else commands
+
+
+def _read_code(code: str, language: str) -> Iterator[ExtractedCommand]:
+    """Yield the command that runs code of a language; nothing for unknown languages."""
+    if language.startswith("py"):
+        yield _build_command("python", "-c", code)
+    elif language in _SHELLS or language == "shell":
+        yield ShellScript(code, _SHELLS.get(language) or infer_shell(code))
+
+
+def _build_command(*words: str) -> ShellCommand:
+    return ShellCommand(make_words(*words))
+
+
+def _add_words(
+    command: ExtractedCommand, *, before: str = "", after: object = ""
+) -> ExtractedCommand:
+    """Return a command with a program before it, or with separate arguments behind it."""
+    words = _split_words(after)
+    if isinstance(command, ShellCommand):
+        first = make_words(before) if before else ()
+        return command.with_words((*first, *command.words, *make_words(*words)))
+    last = after if isinstance(after, str) else shlex.join(words)
+    return replace(command, text=" ".join(filter(None, (before, command.text, last))))
+
+
+def _convert_words(items: Sequence[object]) -> tuple[str, ...] | None:
+    """Return a list of words as texts; None if it contains other values."""
+    if any(not isinstance(item, str | int | float) for item in items):
+        return None
+    return tuple(map(str, items))
+
+
+def _split_words(args: object) -> tuple[str, ...]:
+    if isinstance(args, list | tuple):
+        return _convert_words(args) or ()
+    try:
+        return tuple(shlex.split(args)) if isinstance(args, str) else ()
+    except ValueError:
+        return tuple(str(args).split())
 
 
 def infer_shell(text: str, *, windows: bool = IS_WINDOWS) -> Shell:
@@ -290,96 +362,3 @@ def infer_shell(text: str, *, windows: bool = IS_WINDOWS) -> Shell:
     if not has_path:
         return "bash"
     return "cmd" if is_cmd else "powershell"
-
-
-def _read_code(code: str, language: str) -> Iterator[ExtractedCommand]:
-    """Yield the command that runs code of a language; nothing for unknown languages."""
-    if language.startswith("py"):
-        yield _build_command("python", "-c", code)
-    elif language in _SHELLS or language == "shell":
-        yield ShellScript(code, _SHELLS.get(language) or infer_shell(code))
-
-
-def _append_args(command: ExtractedCommand, args: object) -> ExtractedCommand:
-    """Append the separate `args` of a command."""
-    words = _split_words(args)
-    if isinstance(command, ShellCommand):
-        return command.with_words((*command.words, *make_words(*words)))
-    text = args if isinstance(args, str) else shlex.join(words)
-    return replace(command, text=f"{command.text} {text}")
-
-
-def _read_pytest_call(arguments: object) -> Iterable[ExtractedCommand]:
-    """Return the commands of a call of the tool `pytest`."""
-    while isinstance(arguments, str) and (inner := _parse_json_text(arguments)) is not None:
-        arguments = inner
-    if not arguments or (isinstance(arguments, Mapping) and not any(arguments.values())):
-        return (_build_command("pytest"),)
-    if isinstance(arguments, Mapping):
-        fields = {key: value for key, value in _lower_keys(arguments).items() if value}
-        targets = [fields.pop(key) for key in _PYTEST_TARGET_KEYS if key in fields]
-        if fields.keys() <= _PYTEST_NEUTRAL_KEYS:
-            return (_build_command("pytest", *(t for t in targets if isinstance(t, str))),)
-    commands = _read_value(arguments, None, 0)
-    return (each if _names_runner(each) else _prepend_program("pytest", each) for each in commands)
-
-
-def _build_command(*words: str) -> ShellCommand:
-    return ShellCommand(make_words(*words))
-
-
-def _prepend_program(program: str, command: ExtractedCommand) -> ExtractedCommand:
-    """Prepend a program to a command that consists only of its arguments."""
-    if isinstance(command, ShellCommand):
-        return command.with_words((*make_words(program), *command.words))
-    return replace(command, text=f"{program} {command.text}")
-
-
-def _get_first_word(command: ExtractedCommand) -> str:
-    if isinstance(command, ShellCommand):
-        return command.words[0].text
-    return command.text.split(maxsplit=1)[0]
-
-
-def _starts_option(command: ExtractedCommand) -> bool:
-    return _get_first_word(command).startswith("-")
-
-
-def _names_runner(command: ExtractedCommand) -> bool:
-    return _RUNNER.fullmatch(_get_first_word(command)) is not None
-
-
-def _lower_keys(fields: Mapping[object, object]) -> dict[str, object]:
-    return {str(key).lower(): value for key, value in fields.items()}
-
-
-def _convert_words(items: Sequence[object]) -> tuple[str, ...] | None:
-    """Return a list of words as texts; None if it contains other values."""
-    if any(not isinstance(item, str | int | float) for item in items):
-        return None
-    return tuple(map(str, items))
-
-
-def _split_words(args: object) -> tuple[str, ...]:
-    if isinstance(args, list | tuple):
-        return _convert_words(args) or ()
-    try:
-        return tuple(shlex.split(args)) if isinstance(args, str) else ()
-    except ValueError:
-        return tuple(str(args).split())
-
-
-def _parse_if_json(value: object) -> object:
-    """Return the value in a JSON text, None for other texts, and other values unchanged."""
-    return _parse_json_text(value) if isinstance(value, str) else value
-
-
-def _parse_json_text(text: str) -> object | None:
-    """Parse a JSON object, list or string; None for other texts."""
-    if text.lstrip()[:1] not in ("{", "[", '"'):
-        return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict | list | str) else None
