@@ -11,8 +11,9 @@ import re
 import shlex
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from ci_agent_eval.steering.policy.model import DetectionResult
@@ -34,7 +35,6 @@ _RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye"})
 """Programs whose `run` starts pytest in the project's environment."""
 _PYTEST = frozenset({"pytest", "py.test"})
 _LOCATING = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"})
-"""Variables that git sets for its hooks; the folder alone says which repository is meant."""
 
 
 def find_advice(folder: Path, environ: Mapping[str, str], run: DetectionResult) -> str | None:
@@ -57,9 +57,13 @@ def _find_command(
     prefix = _get_pytest_prefix(held)
     if prefix is None:
         return None
-    git = _Git(base, environ)
+    # The folder alone says which repository is meant, and git's hooks set these.
+    environ = {k: value for k, value in environ.items() if k not in _LOCATING}
+    run_git = partial(_run_git, environ, time.monotonic() + TIME_LIMIT_S)
+    top = Path(run_git(base, "rev-parse", "--show-toplevel").removesuffix("\n"))
     start = folder if folder.is_relative_to(base) else base
-    paths = [Path(os.path.relpath(git.top / path, start)).as_posix() for path in _find_tests(git)]
+    tests = _find_tests(top, partial(run_git, top))
+    paths = [Path(os.path.relpath(top / path, start)).as_posix() for path in tests]
     command = _build_command(prefix, paths)
     if command is None or start == folder:
         return command
@@ -67,74 +71,53 @@ def _find_command(
     return f"{shlex.join(['cd', target])} && {command}" if _is_plain_path(target) else None
 
 
-class _Git:
-    """The repository of a folder; all commands together take at most TIME_LIMIT_S.
+def _run_git(environ: Mapping[str, str], end: float, folder: Path, *words: str) -> str:
+    """Return the output of git before a time of the monotonic clock.
 
     Raises OSError or subprocess.SubprocessError if git fails or is too slow.
     """
-
-    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
-        self._environ = {k: value for k, value in environ.items() if k not in _LOCATING}
-        self._end = time.monotonic() + TIME_LIMIT_S
-        self.top = folder
-        self.top = Path(self.run("rev-parse", "--show-toplevel").removesuffix("\n"))
-
-    def run(self, *words: str) -> str:
-        """Return the output of a command."""
-        # No lock and no monitor: the agent may use the repository at the same time.
-        command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", *words]
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("the time limit is reached")
-        done = subprocess.run(
-            command,
-            cwd=self.top,
-            env=self._environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            check=False,
-            timeout=left,
-        )
-        if done.returncode not in {0, 1}:  # 1: nothing was found
-            raise subprocess.SubprocessError(f"git {words[0]} failed")
-        return os.fsdecode(done.stdout)
-
-    def list_paths(self, *words: str) -> list[str]:
-        """Return the paths that a command prints with `-z`."""
-        return [path for path in self.run(*words).split("\0") if path]
+    # No lock and no monitor: the agent may use the repository at the same time.
+    command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", *words]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=False,
+        timeout=max(0.0, end - time.monotonic()),
+    )
+    if done.returncode not in {0, 1}:  # 1: nothing was found
+        raise subprocess.SubprocessError(f"git {words[0]} failed")
+    return os.fsdecode(done.stdout)
 
 
-def _find_tests(git: _Git) -> list[str]:
-    """Return the test files that changed, or import a changed file."""
-    changed = _list_changes(git)
-    patterns = [
-        word
-        for path in changed
-        for name in _list_module_names(path, git.top)
-        for pattern in _build_import_patterns(name)
-        for word in ("-e", pattern)
-    ]
-    tests = {path for path in changed if _is_test(path) and (git.top / path).is_file()}
+def _find_tests(top: Path, run_git: Callable[..., str]) -> list[str]:
+    """Return the test files that changed, or import a changed file.
+
+    A file changed if it differs from HEAD, or, if none does, from the default branch.
+    """
+    difference = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff")
+    changed = _split_paths(
+        run_git(*difference, "HEAD", "--", "*.py"),
+        run_git("ls-files", "-z", "--others", "--exclude-standard", "--", "*.py"),
+    )
+    if not changed:
+        fork = run_git("merge-base", "HEAD", "origin/HEAD").strip()
+        changed = _split_paths(run_git(*difference, fork, "--", "*.py"))
+    tests = {path for path in changed if _is_test(path) and (top / path).is_file()}
+    names = [name for path in changed for name in _list_module_names(path, top)]
+    patterns = [f"-e{pattern}" for name in names for pattern in _build_import_patterns(name)]
     if patterns:
         files = [f":(glob)**/{pattern}" for pattern in _TEST_PATTERNS]
         command = ("grep", "-lzE", "--no-color", "--untracked", *patterns, "--", *files)
-        tests.update(git.list_paths(*command))
+        tests.update(_split_paths(run_git(*command)))
     return sorted(tests)
 
 
-def _list_changes(git: _Git) -> list[str]:
-    """Return the Python files that differ from HEAD, or, if none does, from the default branch."""
-    new = git.list_paths("ls-files", "-z", "--others", "--exclude-standard", "--", "*.py")
-    changed = [*_list_differences(git, "HEAD"), *new]
-    if changed:
-        return changed
-    return _list_differences(git, git.run("merge-base", "HEAD", "origin/HEAD").strip())
-
-
-def _list_differences(git: _Git, commit: str) -> list[str]:
-    words = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", commit, "--", "*.py")
-    return git.list_paths(*words)
+def _split_paths(*outputs: str) -> list[str]:
+    return [path for output in outputs for path in output.split("\0") if path]
 
 
 def _is_test(path: str) -> bool:

@@ -15,17 +15,16 @@ from typing import Any
 from ci_agent_eval.steering.policy.model import ProjectFinder, PytestProject
 from ci_agent_eval.steering.policy.pytest_arguments import normalize_path
 
-_TABLES: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "pytest.toml": (("pytest",),),
-    ".pytest.toml": (("pytest",),),
-    "pytest.ini": (("pytest",),),
-    ".pytest.ini": (("pytest",),),
-    "pyproject.toml": (("tool", "pytest"), ("tool", "pytest", "ini_options")),
-    "tox.ini": (("pytest",),),
-    "setup.cfg": (("tool:pytest",),),
+_TABLES: Mapping[str, tuple[str, ...]] = {
+    "pytest.toml": ("pytest",),
+    ".pytest.toml": ("pytest",),
+    "pytest.ini": ("pytest",),
+    ".pytest.ini": ("pytest",),
+    "pyproject.toml": ("tool", "pytest"),
+    "tox.ini": ("pytest",),
+    "setup.cfg": ("tool:pytest",),
 }
-"""The tables of pytest's options by file, in pytest's order."""
-_ALWAYS_CONFIGURATION = frozenset({"pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"})
+"""The table of pytest's options by file, in pytest's order."""
 _ROOT_MARKERS = ("setup.py", "pyproject.toml", ".git")
 """Files that mark the root of a project without a configuration of pytest."""
 
@@ -47,14 +46,14 @@ def find_pytest_project(folder: Path) -> PytestProject | None:
     for root in candidates:
         options = _read_options(root)
         if options is not None:
+            # pytest applies `testpaths` only in its root.
             testpaths = _split_paths(options.get("testpaths")) if root == folder else ()
             return _build_project(folder, root, testpaths)
-    root = next((each for each in candidates if _is_root(each)), folder)
-    return _build_project(folder, root, ())
+    markers = (root for root in candidates if any((root / n).exists() for n in _ROOT_MARKERS))
+    return _build_project(folder, next(markers, folder), ())
 
 
 def _build_project(folder: Path, root: Path, testpaths: tuple[str, ...]) -> PytestProject:
-    """Build a project; pytest applies `testpaths` only in its root."""
     return PytestProject(
         normalize_path(folder.as_posix()),
         normalize_path(root.as_posix()),
@@ -62,20 +61,18 @@ def _build_project(folder: Path, root: Path, testpaths: tuple[str, ...]) -> Pyte
     )
 
 
-def _is_root(folder: Path) -> bool:
-    return any((folder / name).exists() for name in _ROOT_MARKERS)
-
-
 def _read_options(folder: Path) -> Mapping[str, Any] | None:
     """Return pytest's options of a folder's configuration; None if it has none."""
-    for name, tables in _TABLES.items():
+    for name, keys in _TABLES.items():
         path = folder / name
-        if not path.is_file():
-            continue
-        document = _parse_file(path)
-        options = [table for each in tables if (table := _get_table(document, each)) is not None]
-        if options or name in _ALWAYS_CONFIGURATION:
-            return {key: value for table in options for key, value in table.items()}
+        table: Any = _parse_file(path) if path.is_file() else None
+        for key in keys:
+            table = table.get(key) if isinstance(table, Mapping) else None
+        if isinstance(table, Mapping):
+            nested = table.get("ini_options")
+            return {**table, **nested} if isinstance(nested, Mapping) else table
+        if "pytest." in name and path.is_file():  # it counts also without a table
+            return {}
     return None
 
 
@@ -92,13 +89,6 @@ def _parse_file(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError, Error):
         return {}
     return {name: dict(parser[name]) for name in parser.sections()}
-
-
-def _get_table(document: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, Any] | None:
-    table: Any = document
-    for key in keys:
-        table = table.get(key) if isinstance(table, Mapping) else None
-    return table if isinstance(table, Mapping) else None
 
 
 def _split_paths(value: object) -> tuple[str, ...]:
