@@ -79,8 +79,10 @@ class ReadingLimits:
     """Loop rounds that are read one by one; further values are read in one round."""
     syntax_errors: int = 4
     """Texts with syntax errors, which are slow to parse."""
+    depth: int = 120
+    """Nodes within each other, of all texts; more would overflow Python's stack."""
     is_incomplete: bool = False
-    """Whether a text was too long for its grammar."""
+    """Whether a text was too long for its grammar, or too deep."""
 
     def spend(self, text: str) -> bool:
         """Count a nested text; return whether the limits allow reading it."""

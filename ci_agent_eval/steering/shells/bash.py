@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 
 from tree_sitter import Node
 
@@ -26,6 +24,7 @@ _MAX_SUBSTITUTION_DEPTH = 4
 _TIME_KEYWORD = re.compile(r"(?:(?<=[;&|({\n])|\A)([ \t]*)time[ \t]+(?:-p[ \t]+)?(?=[({!])")
 """`time` before a compound command, which the grammar does not support."""
 _ESCAPES = (("\\n", "\n"), ("\\t", "\t"), ('\\"', '"'), ("\\\\", "\\"), ("%%", "%"))
+Visitor = Callable[[Node, str | None, tuple[Word, ...]], Iterator[ShellCommand]]
 _SKIPPED_NODES = frozenset({"comment", "word", "heredoc_start", "heredoc_end", "regex"})
 
 
@@ -34,35 +33,29 @@ def parse_bash_commands(text: str, scope: ShellScope) -> Iterator[ShellCommand]:
 
     Includes both branches of an `if`, and a loop's body for each value of its variable.
     """
-    walk = _BashWalker(scope)
+    walker = _BashWalker(scope)
     plain = _TIME_KEYWORD.sub(r"\1", _LINE_CONTINUATION.sub("", text.replace("\r\n", "\n")))
-    plain, walk.heredocs = extract_heredocs(plain)
-    root = walk.parse(plain)
+    plain, walker.heredocs = extract_heredocs(plain)
+    root = walker.parse(plain)
     if root is not None:
-        yield from walk.run([_NodeVisit(root, scope.stdin)])
-
-
-@dataclass(frozen=True, slots=True)
-class _NodeVisit:
-    """A node to visit, with its standard input and further words of its command."""
-
-    node: Node
-    stdin: str | None = None
-    extra: tuple[Word, ...] = ()
-
-
-_WalkStep = _NodeVisit | ShellCommand | Callable[[], None]
-"""A node to visit, a command to yield, or a change of the scope between them."""
+        yield from walker.walk(root, scope.stdin)
 
 
 class _BashWalker:
-    """Walks the syntax tree with an explicit stack, so that deep nesting cannot overflow it."""
+    """Walks the syntax tree. Each method gets a node, its standard input and further words."""
 
     def __init__(self, scope: ShellScope) -> None:
         self.scope = scope
-        self.steps: list[_WalkStep] = []
         self.substitution_depth = 0
         self.heredocs: dict[str, str] = {}
+        self._visitors: Mapping[str, Visitor] = {
+            "command": self._visit_command,
+            "redirected_statement": self._visit_redirected,
+            "pipeline": self._visit_pipeline,
+            "variable_assignment": self._visit_assignment,
+            "function_definition": self._visit_function,
+            "for_statement": self._visit_loop,
+        }
 
     def parse(self, text: str) -> Node | None:
         """Parse a text, unless too many earlier texts had syntax errors."""
@@ -74,59 +67,65 @@ class _BashWalker:
         self.scope.limits.is_incomplete |= root is None
         return root
 
-    def run(self, steps: list[_WalkStep]) -> Iterator[ShellCommand]:
-        self.steps = steps
-        while self.steps and self.scope.limits.steps > 0:
-            self.scope.limits.steps -= 1
-            step = self.steps.pop()
-            if isinstance(step, ShellCommand):
-                yield step
-            elif isinstance(step, _NodeVisit):
-                self._visit_node(step)
-            else:
-                step()
-
-    def _push_steps(self, steps: Sequence[_WalkStep]) -> None:
-        self.steps.extend(reversed(steps))
-
-    def _visit_node(self, visit: _NodeVisit) -> None:
-        match visit.node.type:
-            case "command":
-                self._visit_command(visit)
-            case "redirected_statement":
-                self._visit_redirected(visit)
-            case "pipeline":
-                self._visit_pipeline(visit)
-            case "variable_assignment":
-                self._visit_assignment(visit.node)
-            case "function_definition":
-                self._visit_function(visit.node)
-            case "for_statement":
-                self._visit_loop(visit)
-            case kind if kind not in _SKIPPED_NODES:
-                self._visit_children(visit)
-
-    def _visit_children(self, visit: _NodeVisit) -> None:
-        children = [child for child in visit.node.children if child.is_named]
-        if not children:
+    def walk(
+        self, node: Node, stdin: str | None = None, extra: tuple[Word, ...] = ()
+    ) -> Iterator[ShellCommand]:
+        """Yield the commands of a node; the last one gets the further words."""
+        limits = self.scope.limits
+        limits.steps -= 1
+        if node.type in _SKIPPED_NODES or limits.steps <= 0 or limits.depth <= 0:
+            limits.is_incomplete |= limits.depth <= 0
             return
-        first = [_NodeVisit(child, visit.stdin) for child in children[:-1]]
-        self._push_steps([*first, _NodeVisit(children[-1], visit.stdin, visit.extra)])
+        limits.depth -= 1
+        yield from self._visitors.get(node.type, self._visit_children)(node, stdin, extra)
+        limits.depth += 1
 
-    def _visit_command(self, visit: _NodeVisit) -> None:
+    def _visit_children(
+        self, node: Node, stdin: str | None, extra: tuple[Word, ...]
+    ) -> Iterator[ShellCommand]:
+        children = node.named_children
+        while children and children[0].type == "list":  # `a && b && c` is nested to the left
+            children[:1] = children[0].named_children
+        for child in children[:-1]:
+            yield from self.walk(child, stdin)
+        if children:
+            yield from self.walk(children[-1], stdin, extra)
+
+    def _visit_command(
+        self, node: Node, stdin: str | None, extra: tuple[Word, ...]
+    ) -> Iterator[ShellCommand]:
         expander = self._create_expander()
-        command = self._read_command(visit, expander)
-        substitutions = [_NodeVisit(node) for node in expander.substitutions]
-        self._push_steps([*substitutions, *self._resolve_call(command)])
+        command = self._read_command(node, stdin, extra, expander)
+        yield from self._walk_all(expander.substitutions)
+        name = command.words[0].text if command.words else ""
+        if name in {"read", "mapfile", "readarray"}:
+            for word in command.words[1:]:
+                self.scope.variables[word.text] = (Word("{…}", known=False),)
+        elif name == "unset":
+            for word in command.words[1:]:
+                self.scope.variables.pop(word.text, None)
+        body = self.scope.functions.get(name)
+        if not isinstance(body, Node) or self.scope.limits.calls <= 0:
+            yield command
+            return
+        self.scope.limits.calls -= 1
+        outer, self.scope.parameters = self.scope.parameters, command.words[1:]
+        yield from self.walk(body, command.stdin)
+        self.scope.parameters = outer
+
+    def _walk_all(self, nodes: Sequence[Node]) -> Iterator[ShellCommand]:
+        for node in nodes:
+            yield from self.walk(node)
 
     def _create_expander(self) -> WordExpander:
         return WordExpander(self.scope, self._predict_substitution)
 
-    def _read_command(self, visit: _NodeVisit, expander: WordExpander) -> ShellCommand:
+    def _read_command(
+        self, node: Node, stdin: str | None, extra: tuple[Word, ...], expander: WordExpander
+    ) -> ShellCommand:
         words: list[Word] = []
         environment: list[tuple[str, Word]] = []
-        stdin = visit.stdin
-        for child in visit.node.children:
+        for child in node.children:
             match child.type:
                 case "command_name":
                     words.extend(expander.expand(child.children[0]) if child.children else ())
@@ -138,87 +137,65 @@ class _BashWalker:
                     words.extend(_read_extra_words(child, expander))
                 case _ if child.is_named:
                     words.extend(expander.expand(child))
-        return ShellCommand((*words, *visit.extra), tuple(environment), stdin)
+        return ShellCommand((*words, *extra), tuple(environment), stdin)
 
-    def _resolve_call(self, command: ShellCommand) -> list[_WalkStep]:
-        """Return the body of the function called by a command, or the command itself."""
-        name = command.words[0].text if command.words else ""
-        if name in {"read", "mapfile", "readarray"}:
-            for word in command.words[1:]:
-                self.scope.variables[word.text] = (Word("{…}", known=False),)
-        elif name == "unset":
-            for word in command.words[1:]:
-                self.scope.variables.pop(word.text, None)
-        body = self.scope.functions.get(name)
-        if not isinstance(body, Node) or self.scope.limits.calls <= 0:
-            return [command]
-        self.scope.limits.calls -= 1
-        leave = partial(setattr, self.scope, "parameters", self.scope.parameters)
-        self.scope.parameters = command.words[1:]
-        return [_NodeVisit(body, command.stdin), leave]
-
-    def _visit_redirected(self, visit: _NodeVisit) -> None:
-        body = visit.node.child_by_field_name("body")
-        redirects = visit.node.children_by_field_name("redirect")
+    def _visit_redirected(
+        self, node: Node, stdin: str | None, extra: tuple[Word, ...]
+    ) -> Iterator[ShellCommand]:
+        body = node.child_by_field_name("body")
+        redirects = node.children_by_field_name("redirect")
         heredoc = next((each for each in redirects if each.type == "heredoc_redirect"), None)
         if heredoc is not None:
-            self._visit_heredoc(visit, heredoc)
+            yield from self._visit_heredoc(node, heredoc, stdin, extra)
             return
         expander = self._create_expander()
-        extra = [word for each in redirects for word in _read_extra_words(each, expander)]
+        words = [word for each in redirects for word in _read_extra_words(each, expander)]
         strings = [each for each in redirects if each.type == "herestring_redirect"]
-        stdin = expander.expand_one(strings[-1].children[-1]).text if strings else visit.stdin
-        self._push_steps([_NodeVisit(node) for node in expander.substitutions])
+        stdin = expander.expand_one(strings[-1].children[-1]).text if strings else stdin
         if body is not None:
-            inner = _NodeVisit(body, stdin, (*extra, *visit.extra))
-            self._record_writes(inner, redirects)
-            self._push_steps([inner])
+            self._record_writes(body, stdin, redirects)
+            yield from self.walk(body, stdin, (*words, *extra))
+        yield from self._walk_all(expander.substitutions)
 
-    def _visit_heredoc(self, visit: _NodeVisit, heredoc: Node) -> None:
+    def _visit_heredoc(
+        self, node: Node, heredoc: Node, stdin: str | None, extra: tuple[Word, ...]
+    ) -> Iterator[ShellCommand]:
         """Parse the line of a here-document without it: the grammar misreads its rest."""
         start = heredoc.child(1)
         body = next((child for child in heredoc.children if child.type == "heredoc_body"), None)
         if start is None or body is None:
-            self._visit_children(visit)
+            yield from self._visit_children(node, stdin, extra)
             return
-        text, offset = visit.node.text or b"", visit.node.start_byte
-        line_end = text.find(b"\n", start.end_byte - offset)
-        line = (
-            text[: heredoc.start_byte - offset]
-            + b" "
-            + text[start.end_byte - offset : line_end if line_end >= 0 else None]
-        )
-        reparsed = self.parse(decode_from_grammar(line))
-        steps: list[_WalkStep] = [_NodeVisit(child) for child in body.children if child.is_named]
+        yield from self._walk_all(body.named_children)
+        text, offset = node.text or b"", node.start_byte
+        before, after = text[: heredoc.start_byte - offset], text[start.end_byte - offset :]
+        reparsed = self.parse(decode_from_grammar(before + b" " + after.partition(b"\n")[0]))
         if reparsed is not None:
-            stdin = self._find_heredoc_text(visit.node, None)
-            steps.append(_NodeVisit(reparsed, stdin, visit.extra))
-        self._push_steps(steps)
+            yield from self.walk(reparsed, self._find_heredoc_text(node, None), extra)
 
-    def _record_writes(self, visit: _NodeVisit, redirects: Sequence[Node]) -> None:
+    def _record_writes(self, node: Node, stdin: str | None, redirects: Sequence[Node]) -> None:
         """Record the text that a command writes to a file, which may run later."""
-        if visit.node.type != "command":
+        if node.type != "command":
             return
         for redirect in redirects:
             target = redirect.child_by_field_name("destination")
             if redirect.type != "file_redirect" or target is None:
                 continue
             if redirect.children[0].type in {">", ">>", ">|"}:
-                command = self._read_command(visit, self._create_expander())
+                command = self._read_command(node, stdin, (), self._create_expander())
                 output = _predict_output(command, self.scope.files)
                 if output is not None:
                     path = self._create_expander().expand_one(target).text
                     self.scope.record_file(path, output)
 
-    def _visit_pipeline(self, visit: _NodeVisit) -> None:
-        children = [child for child in visit.node.children if child.is_named]
-        text = visit.stdin
-        steps: list[_WalkStep] = []
-        for child in children:
-            extra = visit.extra if child is children[-1] else ()
-            steps.append(_NodeVisit(child, text, extra))
-            text = self._predict_node_output(child, text)
-        self._push_steps(steps)
+    def _visit_pipeline(
+        self, node: Node, stdin: str | None, extra: tuple[Word, ...]
+    ) -> Iterator[ShellCommand]:
+        *first, last = node.named_children
+        for child in first:
+            yield from self.walk(child, stdin)
+            stdin = self._predict_node_output(child, stdin)
+        yield from self.walk(last, stdin, extra)
 
     def _predict_node_output(self, node: Node, stdin: str | None) -> str | None:
         if node.type == "redirected_statement":
@@ -228,7 +205,7 @@ class _BashWalker:
             return self._predict_node_output(body, self._find_heredoc_text(node, stdin))
         if node.type != "command":
             return None
-        command = self._read_command(_NodeVisit(node, stdin), self._create_expander())
+        command = self._read_command(node, stdin, (), self._create_expander())
         return _predict_output(command, self.scope.files)
 
     def _find_heredoc_text(self, node: Node, stdin: str | None) -> str | None:
@@ -249,7 +226,7 @@ class _BashWalker:
         self.substitution_depth -= 1
         return output
 
-    def _visit_assignment(self, node: Node) -> None:
+    def _visit_assignment(self, node: Node, *_: object) -> Iterator[ShellCommand]:
         expander = self._create_expander()
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is not None:
@@ -257,25 +234,24 @@ class _BashWalker:
             is_append = "+=" in [child.type for child in node.children]
             previous = self.scope.variables.get(decode_node(name), ()) if is_append else ()
             self.scope.variables[decode_node(name)] = (*previous, *words)
-        self._push_steps([_NodeVisit(each) for each in expander.substitutions])
+        yield from self._walk_all(expander.substitutions)
 
-    def _visit_function(self, node: Node) -> None:
+    def _visit_function(self, node: Node, *_: object) -> Iterator[ShellCommand]:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if name is not None and body is not None:
             self.scope.functions[decode_node(name)] = body
+        yield from ()
 
-    def _visit_loop(self, visit: _NodeVisit) -> None:
+    def _visit_loop(self, node: Node, stdin: str | None, *_: object) -> Iterator[ShellCommand]:
         expander = self._create_expander()
-        name = visit.node.child_by_field_name("variable")
-        values = visit.node.children_by_field_name("value")
+        name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
+        values = node.children_by_field_name("value")
         words = tuple(word for value in values for word in expander.expand(value))
-        body = visit.node.child_by_field_name("body")
-        steps: list[_WalkStep] = [_NodeVisit(each) for each in expander.substitutions]
+        yield from self._walk_all(expander.substitutions)
         if name is not None and body is not None:
-            assign = partial(self.scope.variables.__setitem__, decode_node(name))
             for round_words in self._split_rounds(words):
-                steps += [partial(assign, round_words), _NodeVisit(body, visit.stdin)]
-        self._push_steps(steps)
+                self.scope.variables[decode_node(name)] = round_words
+                yield from self.walk(body, stdin)
 
     def _split_rounds(self, words: tuple[Word, ...]) -> list[tuple[Word, ...]]:
         """Return the loop variable's words for each round; the last gets the rest."""
