@@ -19,7 +19,6 @@ from ci_agent_eval.steering.hook.agents import (
     COPILOT,
     CURSOR,
     Agent,
-    is_before_tool,
     recognize_agent,
 )
 from ci_agent_eval.steering.hook.command import ENABLE, HookOptions
@@ -50,7 +49,7 @@ def answer_fully(options: HookOptions, data: bytes, environ: Mapping[str, str]) 
         return agent.allow_output if agent else "", failure
     if isinstance(decision, Allow):
         return agent.allow_output, ""
-    return json.dumps(agent.render_denial(decision.message, decision.reason)) + "\n", ""
+    return agent.render_denial(decision.message, decision.reason) + "\n", ""
 
 
 def _parse_event(data: bytes) -> HookEvent:
@@ -78,7 +77,7 @@ def _read_call(event: HookEvent, agent: Agent) -> tuple[ToolCallRequest, str | N
         tool, arguments = "shell", {"command": event.get("command")}
     if agent.name == COPILOT and "toolName" in event:
         tool, arguments, session = (event.get(key) for key in ("toolName", "toolArgs", "sessionId"))
-    if not isinstance(tool, str) or not tool or not is_before_tool(event, agent):
+    if not isinstance(tool, str) or not tool or not agent.is_before_tool(event):
         raise InputError(f"not an event of {agent.name} before a tool call")
     has_session = isinstance(session, str) and session
     return ToolCallRequest(tool, arguments), f"{agent.name}\n{session}" if has_session else None

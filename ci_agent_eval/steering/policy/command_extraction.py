@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import get_args
 
 from ci_agent_eval.steering.policy.model import (
     DetectionResult,
@@ -23,26 +24,14 @@ from ci_agent_eval.steering.policy.model import (
     ToolCallRequest,
 )
 from ci_agent_eval.steering.policy.words import ShellCommand, ShellScript, make_words
+from ci_agent_eval.steering.tables import read_sections
 
-SHELL_TOOLS = frozenset(
-    {
-        "bash", "cmd", "shell", "exec", "exec_command", "execute", "execute_command",
-        "run_command", "run_shell_command", "run_terminal_cmd", "powershell", "pwsh",
-        "executepwsh", "python", "terminal", "local_shell", "container.exec",
-        "bash_tool", "local_shell_call", "run_in_terminal", "run_terminal_command", "shell_command",
-        "execute_bash", "executebash", "execute_shell_command", "launch-process", "run_commands",
-        "run_shell", "shell_exec", "start_process", "execute_terminal_command", "write_stdin",
-        "mcp__*__run",
-    }
-)  # fmt: skip
-"""The tools that run commands, in lower case; those that run only pytest are handled separately.
+_NAMES = read_sections("tool_names.txt")
+SHELL_TOOLS = frozenset(_NAMES["shell-tools"])
+"""The tools that run commands; those that run only pytest are handled separately."""
 
-From the feature's specification; the last lines list tools of other agents. `mcp__*__run` is
-any MCP server's tool `run`.
-"""
-
-PYTEST_TOOLS = frozenset({"pytest", "run_pytest"})
-"""The tools that run pytest with the given arguments, in lower case."""
+PYTEST_TOOLS = frozenset(_NAMES["pytest-tools"])
+"""The tools that run pytest with the given arguments."""
 
 MAX_COMMANDS = 256
 """Maximum number of commands read from one call."""
@@ -53,23 +42,10 @@ MAX_DEPTH = 12
 MAX_CHARACTERS = 65_536
 """Maximum total length of a call's commands; the first one is always returned."""
 
-_SHELLS: Mapping[str, Shell] = {
-    **dict.fromkeys(("powershell", "pwsh", "executepwsh"), "powershell"),
-    "cmd": "cmd",
-    **dict.fromkeys(("bash", "bash_tool", "execute_bash", "executebash", "sh"), "bash"),
-}
+_SHELLS: Mapping[str, Shell] = {name: shell for shell in get_args(Shell) for name in _NAMES[shell]}
 """Shells by tools and languages of code; that of other tools is inferred from the command."""
-_COMMAND_KEYS = (
-    "command", "cmd", "commandline", "command_line", "cmdline", "commands", "script", "code",
-    "program", "executable", "chars",
-)  # fmt: skip
-_FOLDER_KEYS = ("cwd", "workdir", "working_directory", "workingdirectory", "directory", "dir_path")
-_PYTEST_TARGET_KEYS = ("path", "test_path", "target")
-_PYTEST_NEUTRAL_KEYS = frozenset({"verbose", "quiet", "timeout", *_FOLDER_KEYS})
+_PYTEST_NEUTRAL_KEYS = frozenset({*_NAMES["pytest-neutral"], *_NAMES["folder"]})
 """Arguments of pytest's tools that select no tests."""
-_NESTING_KEYS = (
-    "input", "body", "data", "action", "arguments", "parameters", "params", "tool_input", "payload",
-)  # fmt: skip
 _RUNNER = re.compile(r"(?:.*[/\\])?(?:pytest|py\.test|python[0-9.]*|py)(?:\.exe)?", re.IGNORECASE)
 
 IS_WINDOWS = sys.platform == "win32"
@@ -228,8 +204,8 @@ def _identify_shell_tool(name: object) -> str:
 def _find_folder(arguments: object) -> str:
     """Return the working folder that a call's arguments name; `.` if they name none."""
     fields = arguments if isinstance(arguments, Mapping) else {}
-    for table in (fields, *map(fields.get, _NESTING_KEYS)):
-        for key in _FOLDER_KEYS if isinstance(table, Mapping) else ():
+    for table in (fields, *map(fields.get, _NAMES["nesting"])):
+        for key in _NAMES["folder"] if isinstance(table, Mapping) else ():
             folder = table.get(key)
             if isinstance(folder, str) and folder:
                 return folder
@@ -240,7 +216,7 @@ def _read_pytest_call(arguments: object) -> Iterator[ExtractedCommand]:
     """Yield the commands of a call of the tool `pytest`."""
     fields = arguments if isinstance(arguments, Mapping) else {}
     others = {key: value for key, value in fields.items() if value}
-    targets = [others.pop(key) for key in _PYTEST_TARGET_KEYS if key in others]
+    targets = [others.pop(key) for key in _NAMES["pytest-target"] if key in others]
     is_mapping = isinstance(arguments, Mapping)
     if not arguments or (is_mapping and others.keys() <= _PYTEST_NEUTRAL_KEYS):
         yield _build_command("pytest", *(t for t in targets if isinstance(t, str)))
@@ -286,9 +262,9 @@ def _read_value(value: object, shell: Shell | None) -> Iterator[ExtractedCommand
 
 
 def _read_object(fields: Mapping[str, object], shell: Shell | None) -> Iterator[ExtractedCommand]:
-    key = next((key for key in _COMMAND_KEYS if fields.get(key)), None)
+    key = next((key for key in _NAMES["command"] if fields.get(key)), None)
     if key is None:
-        nested = (fields[key] for key in (*_NESTING_KEYS, "args") if fields.get(key))
+        nested = (fields[key] for key in (*_NAMES["nesting"], "args") if fields.get(key))
         yield from chain.from_iterable(_read_value(each, shell) for each in nested)
         return
     command, args = fields[key], fields.get("args")

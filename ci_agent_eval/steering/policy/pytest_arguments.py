@@ -11,21 +11,10 @@ from typing import Literal
 from ci_agent_eval.steering.policy.model import Arity, Rules
 from ci_agent_eval.steering.policy.options import Option, is_option, take_option
 from ci_agent_eval.steering.policy.words import Word
-from ci_agent_eval.steering.tables import read_table
+from ci_agent_eval.steering.tables import read_sections
 
 
-def _load_options() -> dict[str, frozenset[str]]:
-    sections: dict[str, list[str]] = {}
-    section: list[str] = []
-    for line in read_table("pytest_options.txt"):
-        if line.startswith("["):
-            section = sections.setdefault(line.strip("[]"), [])
-        else:
-            section += line.split()
-    return {name: frozenset(words) for name, words in sections.items()}
-
-
-OPTIONS = _load_options()
+OPTIONS = {name: frozenset(words) for name, words in read_sections("pytest_options.txt").items()}
 """The sets of options in the table, by their names."""
 _ARITIES: Mapping[str, Arity] = {"": "0", "=": "1", "==": "2", "?": "?", "+": "+"}
 ARITY = {
