@@ -15,12 +15,12 @@ from typing import Any
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.hook.agents import AGENTS, TIMEOUT_S, Agent
-from ci_agent_eval.steering.hook.command import parse_hook_options
 from ci_agent_eval.steering.hook.install import (
     is_own_hook,
     parse_commented_json,
     read_hook_commands,
 )
+from ci_agent_eval.steering.hook.options import parse_hook_options
 from ci_agent_eval.steering.settings_loader import MESSAGE_VARIABLE
 
 _MESSAGE = "agent-eval steer doctor holds this full run."

@@ -21,7 +21,7 @@ from ci_agent_eval.steering.hook.agents import (
     Agent,
     recognize_agent,
 )
-from ci_agent_eval.steering.hook.command import ENABLE, HookOptions
+from ci_agent_eval.steering.hook.options import ENABLE, HookOptions
 from ci_agent_eval.steering.locations import find_root, find_settings, get_default_store_path
 from ci_agent_eval.steering.policy.model import Allow, Decision, DetectionResult, ToolCallRequest
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering.hook.agents import OPENCODE, TIMEOUT_S, Agent
-from ci_agent_eval.steering.hook.command import ENABLE
+from ci_agent_eval.steering.hook.options import ENABLE
 from ci_agent_eval.steering.locations import CONFIG_NAME
 
 HOOKS = "hooks"

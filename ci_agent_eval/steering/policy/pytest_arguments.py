@@ -13,7 +13,6 @@ from ci_agent_eval.steering.policy.options import Option, is_option, take_option
 from ci_agent_eval.steering.policy.words import Word
 from ci_agent_eval.steering.tables import read_sections
 
-
 OPTIONS = {name: frozenset(words) for name, words in read_sections("pytest_options.txt").items()}
 """The sets of options in the table, by their names."""
 _ARITIES: Mapping[str, Arity] = {"": "0", "=": "1", "==": "2", "?": "?", "+": "+"}

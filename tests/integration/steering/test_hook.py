@@ -14,7 +14,7 @@ import sys
 import pytest
 
 from ci_agent_eval.steering.hook.agents import AGENTS, recognize_agent
-from ci_agent_eval.steering.hook.command import HookOptions, parse_hook_options
+from ci_agent_eval.steering.hook.options import HookOptions, parse_hook_options
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, RESEND
 from tests.integration.steering.hook_events import (
     ENABLE,

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ci_agent_eval.steering.hook.command import HookOptions, find_quick_answer
+from ci_agent_eval.steering.hook.command import find_quick_answer
+from ci_agent_eval.steering.hook.options import HookOptions
 from ci_agent_eval.steering.policy.command_extraction import extract_commands
 from ci_agent_eval.steering.policy.detection import clean_command, detect_unfiltered
 from ci_agent_eval.steering.policy.model import Rules, ToolCallRequest
