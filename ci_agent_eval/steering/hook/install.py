@@ -11,11 +11,10 @@ import os
 import re
 import shlex
 import shutil
-import stat
 import sys
-import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -102,9 +101,8 @@ def read_hook_commands(agent: Agent, path: Path) -> list[str]:
     """
     with _describe_errors(path):
         text = _read_text(path)
-        if not text.strip():
-            return []
-        return _find_plugin_command(text) if agent.name == OPENCODE else find_hooks(text, agent)
+        find = _find_plugin_command if agent.name == OPENCODE else partial(find_hooks, agent=agent)
+        return find(text) if text.strip() else []
 
 
 @contextmanager
@@ -131,18 +129,11 @@ def _write_changed(path: Path, old_text: str, text: str) -> bool:
     # Settings are often a symbolic link to a dotfile: replace its target.
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, mode)
-            file.write(text.encode())
-            file.flush()
-            os.fsync(descriptor)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8", newline="")
+    if path.exists():
+        shutil.copymode(path, temporary)
+    temporary.replace(path)
     return True
 
 
