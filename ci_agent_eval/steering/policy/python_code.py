@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from ci_agent_eval.steering.policy.words import PythonCode, ShellCommand, ShellScript, Word
 
@@ -15,28 +15,27 @@ _STARTERS = frozenset(
 )
 _MAX_CHARACTERS = 20_000
 """Maximum length of the parsed code."""
-_MAX_DEPTH = 50
-"""Maximum number of added lists."""
+_ARGV = frozenset({"None", "sys.argv[1:]"})
+"""Arguments of `pytest.main` with which pytest gets the program's own."""
 
 
-def unwrap_python(code: PythonCode) -> Iterator[ShellCommand | ShellScript]:
-    """Yield the commands and scripts that Python code runs; nothing for invalid code."""
-    text = code.text
-    if len(text) > _MAX_CHARACTERS:
-        return
+def unwrap_python(code: PythonCode) -> list[ShellCommand | ShellScript]:
+    """Return the commands and scripts that Python code runs; empty for invalid code."""
+    if len(code.text) > _MAX_CHARACTERS:
+        return []
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(text)
+            tree = ast.parse(code.text)
+        names: dict[str, str] = {}
+        values: dict[str, ast.expr] = {}
+        for node in ast.walk(tree):
+            _record_names(node, names, values)
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        commands = [_unwrap_call(call, names, values, code.parameters) for call in calls]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    names: dict[str, str] = {}
-    values: dict[str, ast.expr] = {}
-    for node in ast.walk(tree):
-        _record_names(node, names, values)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            yield from _unwrap_call(node, names, values, code.parameters)
+        return []
+    return [command for command in commands if command is not None]
 
 
 def _record_names(node: ast.AST, names: dict[str, str], values: dict[str, ast.expr]) -> None:
@@ -57,26 +56,22 @@ def _unwrap_call(
     names: Mapping[str, str],
     values: Mapping[str, ast.expr],
     parameters: tuple[Word, ...],
-) -> Iterator[ShellCommand | ShellScript]:
-    function = _get_dotted_name(node.func)
-    head, dot, rest = function.partition(".")
+) -> ShellCommand | ShellScript | None:
+    head, dot, rest = _get_dotted_name(node.func).partition(".")
     function = f"{names.get(head, head)}{dot}{rest}"
-    argument = node.args[0] if node.args else None
-    if argument is None:
-        argument = next((each.value for each in node.keywords if each.arg == "args"), None)
+    keyword = next((each.value for each in node.keywords if each.arg == "args"), None)
+    argument = node.args[0] if node.args else keyword
     if isinstance(argument, ast.Name):
         argument = values.get(argument.id, argument)
     if function in {"pytest.main", "pytest.cmdline.main", "pytest.console_main"}:
-        arguments = parameters if argument is None or _is_argv(argument) else _read_words(argument)
-        yield ShellCommand((Word("pytest"), *arguments))
-    elif function == "runpy.run_module":
-        yield ShellCommand(tuple(_read_words(argument)))
-    elif function not in _STARTERS:
-        return
-    elif isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-        yield ShellScript(argument.value)
-    else:
-        yield ShellCommand(tuple(_read_words(argument)))
+        is_argv = argument is None or ast.unparse(argument) in _ARGV
+        arguments = parameters if is_argv else _read_words(argument)
+        return ShellCommand((Word("pytest"), *arguments))
+    if function != "runpy.run_module" and function not in _STARTERS:
+        return None
+    if function in _STARTERS and isinstance(argument, ast.Constant):
+        return ShellScript(argument.value) if isinstance(argument.value, str) else None
+    return ShellCommand(tuple(_read_words(argument)))
 
 
 def _get_dotted_name(node: ast.expr) -> str:
@@ -87,41 +82,24 @@ def _get_dotted_name(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
-def _read_words(node: ast.expr | None, depth: int = 0) -> list[Word]:
+def _read_words(node: ast.expr | None) -> list[Word]:
     """Return the words of a literal list; one unknown word for other expressions."""
     if node is None:
         return []
     if isinstance(node, ast.List | ast.Tuple):
         return [_read_word(each) for each in node.elts]
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and depth < _MAX_DEPTH:
-        return [*_read_words(node.left, depth + 1), *_read_words(node.right, depth + 1)]
-    text = _unwrap_split(node)
-    if isinstance(text, ast.Constant):
-        return [Word(part) for part in str(text.value or "").split()]
-    return [Word("{…}", known=False)]
-
-
-def _unwrap_split(node: ast.expr) -> ast.expr:
-    """Return `"a b"` for `"a b".split()`, and other nodes unchanged."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [*_read_words(node.left), *_read_words(node.right)]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return node.func.value if node.func.attr == "split" else node
-    return node
-
-
-def _is_argv(node: ast.expr) -> bool:
-    """Return whether pytest gets the program's own arguments: `None` or `sys.argv[1:]`."""
+        # `"a b".split()`
+        node = node.func.value if node.func.attr == "split" else node
     if isinstance(node, ast.Constant):
-        return node.value is None
-    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice):
-        return False
-    lower, upper = node.slice.lower, node.slice.upper
-    from_first = isinstance(lower, ast.Constant) and lower.value == 1 and upper is None
-    return from_first and _get_dotted_name(node.value) == "sys.argv"
+        return [Word(part) for part in str(node.value or "").split()]
+    return [Word("{…}", known=False)]
 
 
 def _read_word(node: ast.expr) -> Word:
     if isinstance(node, ast.Constant):
         return Word(str(node.value))
-    if isinstance(node, ast.Attribute) and _get_dotted_name(node) == "sys.executable":
-        return Word("python")
-    return Word("{…}", known=False)
+    is_python = _get_dotted_name(node) == "sys.executable"
+    return Word("python") if is_python else Word("{…}", known=False)

@@ -35,6 +35,7 @@ _POWERSHELL_VALUED = (
     "outputformat", "of", "if", "psconsolefile", "settingsfile", "version", "windowstyle",
     "w", "workingdirectory", "wd",
 )  # fmt: skip
+_START_PROCESS_FLAGS = frozenset({"-filepath", "-path", "-wait", "-nonewwindow", "-passthru"})
 
 
 def unwrap_command(command: ShellCommand, scope: ShellScope) -> list[Layer] | None:
@@ -287,35 +288,19 @@ def _unwrap_invoke_expression(command: ShellCommand, _: ShellScope) -> list[Laye
 
 def _unwrap_start_process(command: ShellCommand, _: ShellScope) -> list[Layer]:
     """Return the command of `Start-Process`; its arguments may be one text or a list."""
-    words = list(command.words[1:])
-    program: Word | None = None
-    arguments: list[Word] = []
-    while words:
-        word = words.pop(0)
+    words: list[Word] = []
+    options = iter(command.words[1:])
+    for word in options:
         name = word.text.casefold()
-        if name in {"-filepath", "-path"} and words:
-            program = words.pop(0)
-        elif "-argumentlist".startswith(name) and len(name) > 1 and words:
-            arguments = _take_list(words)
-        elif name in {"-workingdirectory", "-redirectstandardoutput", "-redirectstandarderror"}:
-            del words[:1]
-        elif not name.startswith("-") and program is None:
-            program = word
-        elif not name.startswith("-"):
-            words.insert(0, word)
-            arguments = _take_list(words)
-    return [command.with_words((program, *arguments))] if program is not None else []
-
-
-def _take_list(words: list[Word]) -> list[Word]:
-    """Remove the values `a, b,c` from the words and return them."""
-    taken: list[Word] = []
-    has_more = True
-    while words and has_more:
-        word = words.pop(0)
-        has_more = word.text.endswith(",") or (bool(words) and words[0].text.startswith(","))
-        taken += [Word(text, word.known) for text in word.text.replace(",", " ").split()]
-    return taken
+        if name in {"-workingdirectory", "-redirectstandardoutput", "-redirectstandarderror"}:
+            next(options, None)
+        elif name in _START_PROCESS_FLAGS or (len(name) > 1 and "-argumentlist".startswith(name)):
+            continue
+        elif not words:
+            words.append(word)
+        else:
+            words += [Word(text, word.known) for text in word.text.replace(",", " ").split()]
+    return [command.with_words(tuple(words))] if words else []
 
 
 _UNWRAPPERS: dict[str, Callable[[ShellCommand, ShellScope], list[Layer] | None]] = {

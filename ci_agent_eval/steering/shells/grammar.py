@@ -51,32 +51,27 @@ def parse_tree(source: bytes, module: str) -> Node | None:
     return tree.root_node
 
 
-_FIRST_LETTER = 0xC0
-"""`À`: it and the next 15 characters are letters below 256."""
-
+_HEX = "0123456789abcdef"
+_LETTERS = "".join(chr(0xC0 + digit) for digit in range(16))
+"""`À` and the next characters are letters below 256."""
+_TO_LETTERS, _TO_HEX = str.maketrans(_HEX, _LETTERS), str.maketrans(_LETTERS, _HEX)
 _NON_ASCII = re.compile(r"[^\x00-\x7f]+")
-_ENCODED = re.compile(r"(?:[\u00c0-\u00cf]{2})+")
+_ENCODED = re.compile(rf"(?:[{_LETTERS}]{{2}})+")
 
 
 def encode_for_grammar(text: str) -> bytes:
     """Return UTF-8 with two letters for each byte of a non-ASCII character."""
-    return _NON_ASCII.sub(lambda found: _encode_letters(found[0]), text).encode()
+
+    def encode(match: re.Match[str]) -> str:
+        return match[0].encode("utf-8", "replace").hex().translate(_TO_LETTERS)
+
+    return _NON_ASCII.sub(encode, text).encode()
 
 
 def decode_from_grammar(source: bytes) -> str:
     """Return the original text of a part of encoded bytes."""
-    return _ENCODED.sub(lambda found: _decode_letters(found[0]), source.decode("utf-8", "replace"))
 
+    def decode(match: re.Match[str]) -> str:
+        return bytes.fromhex(match[0].translate(_TO_HEX)).decode("utf-8", "replace")
 
-def _encode_letters(text: str) -> str:
-    return "".join(
-        chr(_FIRST_LETTER + half)
-        for byte in text.encode("utf-8", "replace")
-        for half in divmod(byte, 16)
-    )
-
-
-def _decode_letters(letters: str) -> str:
-    halves = [ord(letter) - _FIRST_LETTER for letter in letters]
-    pairs = zip(halves[::2], halves[1::2], strict=True)
-    return bytes(16 * high + low for high, low in pairs).decode("utf-8", "replace")
+    return _ENCODED.sub(decode, source.decode("utf-8", "replace"))
