@@ -13,9 +13,39 @@ from dataclasses import dataclass
 from ci_agent_eval.steering.policy.command_extraction import ExtractedCommand
 from ci_agent_eval.steering.policy.words import ShellCommand, ShellScope, Word, get_program_name
 
-_DISK = re.compile(r"(?:^|/)(?:dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk)\w*)$")
-_WHOLE_TREE = frozenset({".", "./", "*", ":/", ":/.", ":/*"})
-"""Pathspecs of git for all files."""
+_WORD_END = r"(?: |$)"
+_RECURSIVE = re.compile(
+    rf"rm .*(?<= )(?:-[A-Za-z]*[rR][A-Za-z]*|--recursive){_WORD_END}"
+    rf"|(?:rd|rmdir|del) .*(?<= )/s{_WORD_END}"
+    rf"|(?:remove-item|ri) .*(?<= )-r(?:ecurse)?{_WORD_END}",
+    re.IGNORECASE,
+)
+"""Commands that delete folders with their content."""
+_GIT = r"git(?: (?:-C|-c|--git-dir|--work-tree) \S+| -\S+)* "
+_FORCED_PUSH = re.compile(
+    rf"{_GIT}push .*(?<= )(?:-[A-Za-z]*f[A-Za-z]*|--force|--mirror|\+\S*){_WORD_END}"
+)
+_ONLY_STAGED = (
+    rf"(?=.* (?:-[A-Za-z]*S[A-Za-z]*|--staged){_WORD_END})"
+    rf"(?!.* (?:-[A-Za-z]*W[A-Za-z]*|--worktree){_WORD_END})"
+)
+_DISCARD = re.compile(
+    rf"{_GIT}(?:reset(?: .*)? --hard{_WORD_END}"
+    rf"|clean(?!.* (?:-[A-Za-z]*n[A-Za-z]*|--dry-run){_WORD_END})"
+    rf".* (?:-[A-Za-z]*f[A-Za-z]*|--force){_WORD_END}"
+    rf"|stash (?:drop|clear){_WORD_END}"
+    rf"|(?:checkout|restore(?!{_ONLY_STAGED}))(?!.* (?:-[A-Za-z]*p[A-Za-z]*|--patch){_WORD_END})"
+    # Pathspecs for all files.
+    rf".* (?:\.|\./|\*|:/[.*]?){_WORD_END})"
+)
+"""Commands of git that discard changes which are not committed."""
+_DISK = r"(?:\S*/)?dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk)\w*"
+_DISK_WRITE = re.compile(
+    rf"dd .*of={_DISK}{_WORD_END}"
+    rf"|(?:wipefs|shred|fdisk|parted|sfdisk) .*(?<= ){_DISK}{_WORD_END}"
+    rf"|(?:format-volume|clear-disk|mkfs\S*) ."
+    rf"|format .*(?<= )[A-Za-z]:{_WORD_END}"
+)
 _ROOTS = re.compile(
     r"(?:/|~|\$HOME|\$\{HOME\}|/\w+|[A-Za-z]:|%SystemDrive%|\.\.)[\\/]?\*?", re.IGNORECASE
 )
@@ -53,31 +83,16 @@ def find_danger(extracted: ExtractedCommand, sets: Iterable[str]) -> DangerousCo
     return next(judge_commands(layers, ShellScope(), judge), None)
 
 
-def _get_program(words: Sequence[str]) -> str:
-    return get_program_name(Word(words[0]))
-
-
-def _has_flag(words: Sequence[str], letters: str, *names: str) -> bool:
-    """Return whether the words contain a short option, also in a cluster, or a long one."""
-    return any(
-        word.lower() in names or (re.fullmatch(r"-[A-Za-z]+", word) and set(letters) & set(word))
-        for word in words[1:]
-    )
+def _join_words(words: Sequence[str]) -> str:
+    """Return a command on one line, with single blanks between its words and none in them."""
+    program = get_program_name(Word(words[0]))
+    return " ".join([program, *(re.sub(r"\s", "_", word) for word in words[1:])])
 
 
 def _list_deleted_folders(words: Sequence[str]) -> Sequence[str]:
     """Return the targets of a command that deletes folders with their content."""
-    program = _get_program(words)
-    if program == "rm":
-        recursive = _has_flag(words, "rR", "--recursive")
-    elif program in {"rd", "rmdir", "del"}:
-        recursive = any(word.lower() == "/s" for word in words)
-    elif program in {"remove-item", "ri"}:
-        recursive = _has_flag(words, "", "-recurse", "-r")
-    else:
-        return ()
-    options = {"/s", "/q"}
-    return [word for word in words[1:] if recursive and word.lower() not in options]
+    is_recursive = _RECURSIVE.match(_join_words(words))
+    return [word for word in words[1:] if word.lower() not in {"/s", "/q"}] if is_recursive else ()
 
 
 def _join_path(folder: str, target: str) -> str:
@@ -92,47 +107,14 @@ def _deletes_root(words: Sequence[str], folder: str | None) -> bool:
     )
 
 
-def _get_git_arguments(words: Sequence[str], command: str) -> Sequence[str] | None:
-    """Return the words from `git`'s subcommand on; None for other commands."""
-    if _get_program(words) != "git":
-        return None
-    arguments = list(words[1:])
-    while arguments and arguments[0].startswith("-"):
-        has_value = arguments[0] in {"-C", "-c", "--git-dir", "--work-tree"}
-        arguments = arguments[2 if has_value else 1 :]
-    return arguments if arguments[:1] == [command] else None
-
-
 def _forces_push(words: Sequence[str], _folder: str | None) -> bool:
-    arguments = _get_git_arguments(words, "push")
-    if arguments is None:
-        return False
-    return _has_flag(arguments, "f", "--force", "--mirror") or any(
-        word.startswith("+") for word in arguments[1:]
-    )
+    return _FORCED_PUSH.match(_join_words(words)) is not None
 
 
 def _discards_work(words: Sequence[str], folder: str | None) -> bool:
-    return _discards_changes(words) or any(
+    return _DISCARD.match(_join_words(words)) is not None or any(
         _is_project(target, folder) for target in _list_deleted_folders(words)
     )
-
-
-def _discards_changes(words: Sequence[str]) -> bool:
-    """Return whether a command of git discards changes that are not committed."""
-    if reset := _get_git_arguments(words, "reset"):
-        return "--hard" in reset
-    if clean := _get_git_arguments(words, "clean"):
-        return _has_flag(clean, "f", "--force") and not _has_flag(clean, "n", "--dry-run")
-    if stash := _get_git_arguments(words, "stash"):
-        return stash[1:2] in (["drop"], ["clear"])
-    restore = _get_git_arguments(words, "restore") or ()
-    if _has_flag(restore, "S", "--staged") and not _has_flag(restore, "W", "--worktree"):
-        return False
-    overwrite = restore or _get_git_arguments(words, "checkout")
-    if not overwrite or _has_flag(overwrite, "p", "--patch"):
-        return False
-    return any(word in _WHOLE_TREE for word in overwrite[1:])
 
 
 def _is_project(target: str, folder: str | None) -> bool:
@@ -149,14 +131,7 @@ def _is_project(target: str, folder: str | None) -> bool:
 
 
 def _writes_disk(words: Sequence[str], _folder: str | None) -> bool:
-    program = _get_program(words)
-    if program == "dd":
-        return any(word.startswith("of=") and _DISK.search(word) for word in words[1:])
-    if program in {"wipefs", "shred", "fdisk", "parted", "sfdisk"}:
-        return any(_DISK.search(word) for word in words[1:])
-    if program in {"format-volume", "clear-disk"} or program.startswith("mkfs"):
-        return len(words) > 1
-    return program == "format" and any(re.fullmatch(r"[A-Za-z]:", word) for word in words[1:])
+    return _DISK_WRITE.match(_join_words(words)) is not None
 
 
 Predicate = Callable[[Sequence[str], str | None], bool]
