@@ -18,7 +18,7 @@ OURS = {
     "hooks": [{"type": "command", "command": COMMAND, "timeout": 40}],
 }
 CLAUDE = AGENTS["claude-code"]
-IN_JSON = [each for each in AGENTS.values() if each.events]
+IN_JSON = [each for each in AGENTS.values() if each.entry]
 
 
 def add_hook(text, command, agent=CLAUDE):
