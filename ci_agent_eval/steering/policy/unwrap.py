@@ -70,7 +70,7 @@ def _unwrap_shell(command: ShellCommand, scope: ShellScope) -> list[Layer] | Non
     parsed = parse_wrapper("bash", command.words[1:])
     if parsed is None:
         return None
-    if parsed.script is not None:
+    if "script" in parsed.values:
         return build_layers(parsed, command)
     arguments = parsed.rest[1:] if parsed.rest and parsed.rest[0].text == "-" else parsed.rest
     if arguments and not any(word.text == "-s" for word in command.words[1:]):
@@ -133,10 +133,10 @@ def _unwrap_python(command: ShellCommand, scope: ShellScope) -> list[Layer]:
     parsed = parse_wrapper("python", command.words[1:])
     if parsed is None:
         return []
-    if parsed.script is not None:
-        return [PythonCode(parsed.script.text, parsed.rest)]
-    if parsed.module is not None:
-        return [command.with_words(select_module(parsed.module, parsed.rest))]
+    if "script" in parsed.values:
+        return [PythonCode(parsed.values["script"].text, parsed.rest)]
+    if "module" in parsed.values:
+        return [command.with_words(select_module(parsed.values["module"], parsed.rest))]
     if not parsed.rest or parsed.rest[0].text == "-":
         return [] if command.stdin is None else [PythonCode(command.stdin, parsed.rest[1:])]
     text = scope.get_file(parsed.rest[0].text)

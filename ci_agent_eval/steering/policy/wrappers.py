@@ -7,12 +7,12 @@ is the command.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from ci_agent_eval.steering.policy.model import Arity
-from ci_agent_eval.steering.policy.options import Option, take_option
+from ci_agent_eval.steering.policy.options import take_option
 from ci_agent_eval.steering.policy.words import (
     PythonCode,
     ShellCommand,
@@ -35,13 +35,10 @@ _WITHOUT_SECOND_MODULE = _PYTEST | {"mypy"}
 class Wrapper:
     """The command-line syntax of one program, or of one of its subcommands; see the table."""
 
+    kinds: Mapping[str, str]
+    """The options in the table with what they have as value: `script`, `module`, `program`, or
+    any `value`; `start` options are followed by the command."""
     arities: Mapping[str, Arity]
-    """The options with a value, such as those of the next three sets."""
-    script: frozenset[str]
-    module: frozenset[str]
-    program: frozenset[str]
-    start: frozenset[str]
-    """Options followed by the command."""
     skip: int
     runs: str
     flags: frozenset[str]
@@ -50,21 +47,19 @@ class Wrapper:
 
 def _parse_wrapper_row(text: str) -> Wrapper:
     valued, _, more = text.partition("|")
-    pairs = [word.partition("=") for word in more.split()]
-    values = {key: value for key, equals, value in pairs if equals}
-    script, module, program, start = (
-        frozenset(filter(None, values.get(key, "").split(",")))
-        for key in ("script", "module", "program", "start")
-    )
+    kinds = dict.fromkeys(valued.split(), "value")
+    values: dict[str, str] = {}
+    for key, equals, value in (word.partition("=") for word in more.split()):
+        if key in {"script", "module", "program", "start"}:
+            kinds |= dict.fromkeys(value.split(","), key)
+        else:
+            values[key] = value if equals else "yes"
     return Wrapper(
-        arities=dict.fromkeys([*valued.split(), *script, *module, *program], "1"),
-        script=script,
-        module=module,
-        program=program,
-        start=start,
-        skip=int(values.get("skip", "0")),
-        runs=values.get("runs", ""),
-        flags=frozenset(key for key, equals, _ in pairs if not equals),
+        kinds=kinds,
+        arities={name: "1" for name, kind in kinds.items() if kind != "start"},
+        skip=int(values.pop("skip", "0")),
+        runs=values.pop("runs", ""),
+        flags=frozenset(values),
     )
 
 
@@ -94,33 +89,22 @@ class ParsedWrapper:
 
     wrapper: Wrapper
     rest: tuple[Word, ...] = ()
-    script: Word | None = None
-    module: Word | None = None
-    program: Word | None = None
+    values: dict[str, Word] = field(default_factory=dict)
+    """The values of options by their kinds."""
     environment: tuple[tuple[str, Word], ...] = ()
-
-    def read_options(self, options: Sequence[Option]) -> None:
-        """Store the values of options that name the command."""
-        for name, value in options:
-            argument = value or Word("")
-            if name in self.wrapper.script:
-                self.script = argument
-            elif name in self.wrapper.module:
-                self.module = argument
-            elif name in self.wrapper.program:
-                self.program = argument
 
 
 def build_layers(parsed: ParsedWrapper, command: ShellCommand) -> list[Layer]:
     """Return the layers that a command with these parsed arguments runs."""
     environment = (*command.environment, *parsed.environment)
-    if parsed.script is not None:
-        return [ShellScript(parsed.script.text, parameters=parsed.rest[1:], stdin=command.stdin)]
+    if "script" in parsed.values:
+        text = parsed.values["script"].text
+        return [ShellScript(text, parameters=parsed.rest[1:], stdin=command.stdin)]
     words = parsed.rest
-    if parsed.module is not None:
-        words = select_module(parsed.module, words)
-    if parsed.program is not None:
-        words = (parsed.program, *words)
+    if "module" in parsed.values:
+        words = select_module(parsed.values["module"], words)
+    if "program" in parsed.values:
+        words = (parsed.values["program"], *words)
     if parsed.wrapper.runs:
         words = (Word(parsed.wrapper.runs), *_drop_dashes(words))
     if "joined" in parsed.wrapper.flags:
@@ -158,12 +142,13 @@ def parse_wrapper(name: str, words: tuple[Word, ...]) -> ParsedWrapper | None:
         if reads_options and text == "--":
             reads_options = False
         elif reads_options and len(text) > 1 and text[0] in "-+":
-            if text in wrapper.start:
-                parsed.rest = words[at:]
-                return parsed
+            if wrapper.kinds.get(text) == "start":
+                break
             options, at = take_option(words, at - 1, wrapper.arities)
-            parsed.read_options(options)
-            if parsed.script is not None or parsed.module is not None:
+            parsed.values |= {
+                wrapper.kinds.get(option, "flag"): value or Word("") for option, value in options
+            }
+            if {"script", "module"} & parsed.values.keys():
                 break
         elif "group" in wrapper.flags:
             key = f"{key} {text}"
@@ -171,12 +156,12 @@ def parse_wrapper(name: str, words: tuple[Word, ...]) -> ParsedWrapper | None:
                 return None
             parsed.wrapper = wrapper = WRAPPERS[key]
         elif "assignments" in wrapper.flags and _ASSIGNMENT.match(text):
-            name, _, value = text.partition("=")
-            parsed.environment = (*parsed.environment, (name, Word(value, word.known)))
+            variable, _, content = text.partition("=")
+            parsed.environment = (*parsed.environment, (variable, Word(content, word.known)))
         elif skipped < wrapper.skip:
             skipped += 1
             # Options after a container's image are the program's.
-            reads_options = reads_options and parsed.program is None
+            reads_options = reads_options and "program" not in parsed.values
         else:
             at -= 1
             break
