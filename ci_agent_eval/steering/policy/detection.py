@@ -168,7 +168,7 @@ def _build_intent(selection: SuiteSelection, folder: str | None, rules: Rules) -
 def _classify_command(
     command: ShellCommand, scope: ShellScope, rules: Rules
 ) -> SuiteSelection | None:
-    selection = classify_runner_command(command, scope.directory, rules, rules.runners)
+    selection = classify_runner_command(command.words, scope.directory, rules, rules.runners)
     selection = selection or classify_alias(command, scope.directory, rules)
     if selection is not None or not _is_pytest(command.words[0]):
         return selection

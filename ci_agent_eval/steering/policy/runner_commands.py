@@ -48,32 +48,26 @@ class _ParsedCommand:
 
 
 def classify_runner_command(
-    command: ShellCommand, directory: str | None, rules: Rules, programs: Sequence[RunnerProgram]
-) -> SuiteSelection | None:
-    """Classify a command of the runners; None if it runs no tests of theirs."""
-    return _classify_words(command.words, directory, rules, programs) if command.words else None
-
-
-def _classify_words(
     words: Sequence[Word], directory: str | None, rules: Rules, programs: Sequence[RunnerProgram]
 ) -> SuiteSelection | None:
+    """Classify a command of the runners; None if it runs no tests of theirs."""
     program = _find_program(words[0], programs)
     if program is None:
         return None
-    parsed = _CommandParser(program, programs).parse(words[1:])
+    parsed = _parse_command(words[1:], program, programs)
     if not _runs_tests(parsed, program):
         return None
     selection = _classify_own_words(parsed, program)
     if selection.reach != "full":
         return selection
     if parsed.wrapped:
-        return _classify_words(parsed.wrapped, directory, rules, programs)
+        return classify_runner_command(parsed.wrapped, directory, rules, programs)
     inner: SuiteSelection | None = None
     if program.passes_to == "pytest":
         inner = classify_pytest_arguments(parsed.passed, directory, rules)
     elif program.passes_to and parsed.passed:
         passed_words = (Word(program.passes_to), *parsed.passed)
-        inner = _classify_words(passed_words, directory, rules, programs)
+        inner = classify_runner_command(passed_words, directory, rules, programs)
     return selection if inner is None or inner.reach == "full" else inner
 
 
@@ -149,61 +143,47 @@ def _list_selecting(parsed: _ParsedCommand, program: RunnerProgram) -> tuple[str
     )
 
 
-class _CommandParser:
-    """Parses the words after a runner's program."""
-
-    def __init__(self, program: RunnerProgram, programs: Sequence[RunnerProgram]) -> None:
-        self._program = program
-        self._others = [each for each in programs if each.runner == program.runner]
-        self._phrases = {tuple(phrase.split()): alone for phrase, alone in program.commands.items()}
-
-    def parse(self, words: Sequence[Word]) -> _ParsedCommand:
-        """Return the parsed words."""
-        parsed = _ParsedCommand(self._phrases.get(()))
-        phrase: tuple[str, ...] | None = ()
-        at = 0
-        while at < len(words):
-            word = words[at]
-            if word.text in {"--", "-args"}:
-                parsed.passed = words[at + 1 :] if word.text == "--" else ()
-                break
-            if is_option(word):
-                options, at = take_option(words, at, self._program.arities, self._program.style)
-                parsed.options += [(name, value or Word("true")) for name, value in options]
-                continue
-            if phrase is not None and self._is_wrapped(phrase, word):
-                parsed.wrapped = words[at:]
-                break
-            at += 1
-            if not is_option_variable(word) and (phrase or word.text[:1] != "+"):
-                phrase = self._take_word(parsed, phrase, word)
-        return parsed
-
-    def _take_word(
-        self, parsed: _ParsedCommand, phrase: tuple[str, ...] | None, word: Word
-    ) -> tuple[str, ...] | None:
-        """Add a word to the subcommand or to the targets; return the subcommand so far."""
-        if phrase is not None:
-            longer = (*phrase, word.text)
-            matching = [each for each in self._phrases if _matches(longer, each[: len(longer)])]
-            if matching:
-                exact = next((each for each in matching if len(each) == len(longer)), None)
-                parsed.alone = self._phrases[exact] if exact else parsed.alone
-                return longer
-        parsed.targets.append(word)
-        return None
-
-    def _is_wrapped(self, phrase: tuple[str, ...], word: Word) -> bool:
-        wrappers = self._program.wrappers
-        if not wrappers or len(phrase) > 1 or not wrappers.issuperset(phrase):
-            return False
-        return _find_program(word, self._others) not in {None, self._program}
+def _parse_command(
+    words: Sequence[Word], program: RunnerProgram, programs: Sequence[RunnerProgram]
+) -> _ParsedCommand:
+    """Parse the words after a runner's program."""
+    parsed = _ParsedCommand()
+    others = [each for each in programs if each.runner == program.runner and each != program]
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word.text in {"--", "-args"}:
+            parsed.passed = words[at + 1 :] if word.text == "--" else ()
+            break
+        if is_option(word):
+            options, at = take_option(words, at, program.arities, program.style)
+            parsed.options += [(name, value or Word("true")) for name, value in options]
+            continue
+        may_wrap = len(parsed.targets) < 2 and all(
+            w.text in program.wrappers for w in parsed.targets
+        )
+        if program.wrappers and may_wrap and _find_program(word, others):
+            parsed.wrapped = words[at:]
+            break
+        at += 1
+        if not is_option_variable(word) and (parsed.targets or word.text[:1] != "+"):
+            parsed.targets.append(word)
+    _take_subcommand(parsed, program)
+    return parsed
 
 
-def _matches(phrase: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    return len(phrase) == len(pattern) and all(
-        expected in {"*", text} for text, expected in zip(phrase, pattern, strict=True)
-    )
+def _take_subcommand(parsed: _ParsedCommand, program: RunnerProgram) -> None:
+    """Remove the longest subcommand of the program from the targets."""
+    texts = [word.text for word in parsed.targets]
+    length = -1
+    for phrase, alone in program.commands.items():
+        pattern = phrase.split()
+        is_match = len(pattern) <= len(texts) and all(
+            expected in {"*", text} for text, expected in zip(texts, pattern, strict=False)
+        )
+        if is_match and len(pattern) > length:
+            length, parsed.alone = len(pattern), alone
+    parsed.targets = parsed.targets[max(length, 0) :]
 
 
 def classify_alias(
@@ -217,7 +197,7 @@ def classify_alias(
     for alias in rules.aliases:
         if not _matches_alias(command.words, alias.split()):
             continue
-        own = classify_runner_command(command, directory, rules, rules.alias_runners)
+        own = classify_runner_command(command.words, directory, rules, rules.alias_runners)
         if own is not None and own.reach != "full":
             return own
         info_option = _find_info_option(command.words)
