@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ci_agent_eval.steering.policy.model import Arity, Rules
@@ -47,40 +47,26 @@ class SuiteSelection:
     arguments: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _ParsedArguments:
-    """Pytest's options and targets."""
-
-    values: list[Option] = field(default_factory=list)
-    """The options with their values, in order."""
-    targets: list[Word] = field(default_factory=list)
-
-    @property
-    def options(self) -> dict[str, Word | None]:
-        """The last value of each option."""
-        return dict(self.values)
-
-
 def classify_pytest_arguments(
     words: Sequence[Word], directory: str | None, rules: Rules
 ) -> SuiteSelection:
     """Classify a run of pytest in `directory`, which is None if unknown."""
-    arguments = _parse_arguments(words)
-    info_option = next((name for name in arguments.options if name in OPTIONS["info"]), None)
+    options, targets = _parse_arguments(words)
+    info_option = next((name for name, _ in options if name in OPTIONS["info"]), None)
     if info_option:
         return SuiteSelection("nothing", f"{info_option} runs no test")
-    selection = _classify_selection(arguments, directory, rules)
-    selecting = {*_list_selecting_options(arguments), *selection.arguments}
-    return replace(selection, arguments=tuple(sorted(selecting)))
+    narrowing = _find_narrowing(dict(options))
+    selection = _classify_selection(narrowing, targets, directory, rules)
+    selecting = [*narrowing, *filter(_selects_tests, options)]
+    names = {name if value is None else f"{name}={value.text}" for name, value in selecting}
+    return replace(selection, arguments=tuple(sorted({*names, *selection.arguments})))
 
 
 def _classify_selection(
-    arguments: _ParsedArguments, directory: str | None, rules: Rules
+    narrowing: Sequence[Option], targets: Sequence[Word], directory: str | None, rules: Rules
 ) -> SuiteSelection:
-    targets = arguments.targets
     paths = tuple(normalize_path(word.text) for word in targets)
     root = next((word for word in targets if _is_root(word, directory)), None)
-    narrowing = _find_narrowing(arguments)
     if narrowing:
         reason = _explain_narrowing(*narrowing[0])
         return SuiteSelection("targeted", reason, arguments=() if root else paths)
@@ -119,9 +105,8 @@ def _covers_testpaths(targets: Sequence[Word], directory: str | None, rules: Rul
     )
 
 
-def _find_narrowing(arguments: _ParsedArguments) -> list[Option]:
+def _find_narrowing(options: Mapping[str, Word | None]) -> list[Option]:
     """Return the options that narrow the run, expressions first."""
-    options = arguments.options
     expressions = [
         (name, value)
         for name in sorted(OPTIONS["expression"] & options.keys())
@@ -143,39 +128,31 @@ def _explain_narrowing(name: str, value: Word | None) -> str:
     return f"{name} runs a part of the tests"
 
 
-def _list_selecting_options(arguments: _ParsedArguments) -> Iterator[str]:
-    """Yield the options that select tests; unknown ones count.
-
-    Unknown options are mostly the project's own, and those mostly select: `--run-slow`.
-    """
-    options = [*_find_narrowing(arguments), *filter(_selects_tests, arguments.values)]
-    for name, value in options:
-        yield name if value is None else f"{name}={value.text}"
-
-
 def _selects_tests(option: Option) -> bool:
+    """Return whether an option selects tests; those of the project mostly do: `--run-slow`."""
     name, value = option
     if name in {"-o", "--override-ini"} and value is not None:
         return value.text.partition("=")[0] in OPTIONS["selecting-keys"]
     return name in OPTIONS["selecting"] or (name.startswith("--") and name not in ARITY)
 
 
-def _parse_arguments(words: Sequence[Word]) -> _ParsedArguments:
-    arguments = _ParsedArguments()
+def _parse_arguments(words: Sequence[Word]) -> tuple[list[Option], list[Word]]:
+    """Return the options and the targets."""
+    options: list[Option] = []
+    targets: list[Word] = []
     at = 0
     while at < len(words):
         word = words[at]
         if word.text == "--":
-            arguments.targets.extend(words[at + 1 :])
-            break
+            return options, [*targets, *words[at + 1 :]]
         if is_option(word):
-            options, at = take_option(words, at, ARITY, "argparse")
-            arguments.values += options
+            parsed, at = take_option(words, at, ARITY, "argparse")
+            options += parsed
             continue
         at += 1
         if not is_option_variable(word):
-            arguments.targets.append(word)
-    return arguments
+            targets.append(word)
+    return options, targets
 
 
 def is_option_variable(word: Word) -> bool:
