@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import socket
 from collections.abc import Callable
@@ -41,22 +40,13 @@ class ServeOptions:
 
 def get_host_warning(host: str) -> str | None:
     """Return a warning for a host that is not the loopback; None for the loopback."""
-    if _is_loopback(host):
+    if host.lower() in {"localhost", "::1"} or host.startswith("127."):
         return None
     return (
         f"The proxy listens on {host}, where other machines reach it: it asks nobody who they "
         "are, and speaks no TLS, so that the keys of its clients cross the network in the "
         "clear. Put it behind something that does both, or use --host 127.0.0.1."
     )
-
-
-def _is_loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def bind_proxy_socket(host: str, port: int) -> socket.socket:
