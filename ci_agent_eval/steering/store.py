@@ -32,19 +32,17 @@ MAX_CALLS = 10_000
 """Maximum number of recorded test runs; the oldest one is dropped first."""
 BUSY_S = 5.0
 """Seconds that a process waits for the lock."""
-APPLICATION_ID = 0x41475354
-"""`AGST`, stored in the header of the SQLite file."""
-VERSION = 3
-"""Version of the table, stored as SQLite's `user_version`."""
 
-_TABLE = """CREATE TABLE calls (
+_TABLES = """
+CREATE TABLE IF NOT EXISTS calls (
     number INTEGER PRIMARY KEY,
     kind TEXT NOT NULL CHECK (kind IN ('warned', 'held', 'insisted', 'targeted')),
     session TEXT NOT NULL,
     call TEXT NOT NULL,
     time REAL NOT NULL
-)"""
-_INDEX = "CREATE INDEX calls_of_session ON calls (kind, session, call)"
+);
+CREATE INDEX IF NOT EXISTS calls_of_session ON calls (kind, session, call)
+"""
 _FORGET_SESSIONS = (
     "DELETE FROM calls WHERE kind = 'warned' AND session IN (SELECT session FROM calls "
     "WHERE kind = 'warned' GROUP BY session "
@@ -143,7 +141,7 @@ class SteeringStore:
                 # which is acceptable here; syncing would take most of a hook's time.
                 connection.execute("PRAGMA synchronous = OFF")
                 connection.execute("BEGIN IMMEDIATE")
-                self._create_table(connection)
+                self._create_tables(connection)
                 yield connection
         except (OSError, sqlite3.Error) as error:
             raise InputError(
@@ -160,21 +158,16 @@ class SteeringStore:
         os.close(os.open(path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o600))
         return closing(_connect(path))
 
-    def _create_table(self, connection: sqlite3.Connection) -> None:
+    def _create_tables(self, connection: sqlite3.Connection) -> None:
         """Create the table in an empty file. Raises InputError for other files."""
-        names = ("application_id", "user_version")
-        ids = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
-        if ids == [APPLICATION_ID, VERSION]:
-            return
-        if ids != [0, 0] or connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        if names and names != {"calls", "calls_of_session"}:
             raise InputError(
                 f"{self._path}: not a session file of this version of agent-eval, so it was not "
                 "changed; delete it, or name another one with --store"
             )
-        for statement in (_TABLE, _INDEX):
+        for statement in _TABLES.split(";") if not names else ():
             connection.execute(statement)
-        for name, value in zip(names, (APPLICATION_ID, VERSION), strict=True):
-            connection.execute(f"PRAGMA {name} = {value}")
 
 
 def _connect(path: Path | str) -> sqlite3.Connection:

@@ -97,14 +97,8 @@ def _render_content(content: object) -> str:
     """Return a content's text without cache marks, which move between messages."""
     if isinstance(content, str):
         return content
-    parts = content if isinstance(content, list) else [content]
-    return "\n".join(map(_render_part, parts))
-
-
-def _render_part(part: object) -> str:
-    if not isinstance(part, dict):
-        return render_compact_json(part).decode()
-    text = part.get("text")
-    if isinstance(text, str):
-        return text
-    return render_compact_json({k: v for k, v in part.items() if k != "cache_control"}).decode()
+    if isinstance(content, list):
+        return "\n".join(map(_render_content, content))
+    part = content if isinstance(content, dict) else {"": content}
+    unmarked = {key: value for key, value in part.items() if key != "cache_control"}
+    return get_text(part, "text") or render_compact_json(unmarked).decode()

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-
 import pytest
 
-from ci_agent_eval.errors import InputError
 from ci_agent_eval.steering import store
 from ci_agent_eval.steering.policy.model import ToolCallRequest
 from ci_agent_eval.steering.store import SteeringStore
@@ -51,13 +47,3 @@ def test_the_file_holds_no_text(ledger, path):
     assert b"secret" not in content
     assert b"session-name" not in content
     assert b"Bash" not in content
-
-
-def test_a_file_of_a_later_version_stays_as_it_is(ledger, path):
-    with closing(sqlite3.connect(path)) as later, later:
-        later.executescript("PRAGMA application_id = 0x41475354; PRAGMA user_version = 99;")
-    before = path.read_bytes()
-
-    with pytest.raises(InputError, match="not a session file of this version of agent-eval"):
-        ledger.record_call("s", FULL, "held", 1.0)
-    assert path.read_bytes() == before
