@@ -205,8 +205,8 @@ def _find_folder(arguments: object) -> str:
     """Return the working folder that a call's arguments name; `.` if they name none."""
     fields = arguments if isinstance(arguments, Mapping) else {}
     for table in (fields, *map(fields.get, _NAMES["nesting"])):
-        for key in _NAMES["folder"] if isinstance(table, Mapping) else ():
-            folder = table.get(key)
+        for key in _NAMES["folder"]:
+            folder = table.get(key) if isinstance(table, Mapping) else None
             if isinstance(folder, str) and folder:
                 return folder
     return "."
