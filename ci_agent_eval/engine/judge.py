@@ -36,18 +36,16 @@ from ci_agent_eval.checks.judge_questions import (
 from ci_agent_eval.contract.jsonable import clean_text, describe_error
 from ci_agent_eval.engine.judge_models import JudgeModels, get_judge_settings, parse_judge_model
 from ci_agent_eval.engine.limits import PausableDeadline
-from ci_agent_eval.engine.rate_limits import RateLimitTally
 from ci_agent_eval.errors import InputError
 
 
 async def ask_judge(question: JudgeQuestion[Answer], models: JudgeModels) -> Answer:
     """Ask the question's model. Raises JudgeError and InputError."""
-    tally = RateLimitTally()
     try:
         async with asyncio.timeout(question.timeout_s) as deadline:
-            tally.on_wait = PausableDeadline(deadline).set_waiting
             judge = parse_judge_model(question.model)
-            model, settings = await models.build(judge, tally), get_judge_settings(judge)
+            model = await models.build(judge, PausableDeadline(deadline).exclude_wait)
+            settings = get_judge_settings(judge)
             return cast("Answer", await _ask_model(question, model, settings))
     except (InputError, JudgeError):
         raise

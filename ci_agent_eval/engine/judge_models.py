@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +15,13 @@ from ci_agent_eval.contract.episode import SideUsage
 from ci_agent_eval.contract.trajectory import TokenUsage
 from ci_agent_eval.engine.declarations import Agent, Provider
 from ci_agent_eval.engine.model import build_model_settings
-from ci_agent_eval.engine.rate_limits import RateLimitTally
+from ci_agent_eval.engine.model_calls import RecordedModel
+from ci_agent_eval.engine.rate_limits import ExcludeWait
 from ci_agent_eval.engine.session import EngineSession
-from ci_agent_eval.engine.turns import OwnModel, read_answer
+from ci_agent_eval.engine.traffic import compute_call_cost
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.model_traffic import attribution
+from ci_agent_eval.model_traffic import attribution, hooks
+from ci_agent_eval.model_traffic.conversations import find_usable_answer
 from ci_agent_eval.model_traffic.pricing import get_price_table
 from ci_agent_eval.model_traffic.recorder import ModelCall, TrafficRecorder
 from ci_agent_eval.recording import EpisodeRecorder
@@ -32,23 +35,26 @@ class JudgeModels:
     episode_id: str
     recorder: EpisodeRecorder
 
-    async def build(self, judge: Provider | Model, tally: RateLimitTally) -> Model:
+    async def build(
+        self, judge: Provider | Model, exclude_wait: ExcludeWait = nullcontext
+    ) -> Model:
         """Build the model of a judge. Raises InputError if it cannot be built."""
-        model = await self._open_model(judge, tally)
+        model = await self._open_model(judge, exclude_wait)
         self.recorder.note_conditions(judge=model.model_id)
         return _JudgeModel(model, self)
 
-    async def _open_model(self, judge: Provider | Model, tally: RateLimitTally) -> Model:
+    async def _open_model(self, judge: Provider | Model, exclude_wait: ExcludeWait) -> Model:
         if isinstance(judge, Provider):
             agent = Agent(judge, name="judge")
             self.session.register_secrets(agent)
-            return await self.session.build_run_model(agent, tally)
+            return await self.session.build_run_model(agent, exclude_wait)
         return judge
 
-    def record_response(self, response: ModelResponse, call: ModelCall | None) -> None:
-        """Record the usage and cost of a judge's response."""
-        recorder, answer = self.recorder, read_answer(response, call)
-        tokens, cost_usd = answer["tokens"] or TokenUsage(), answer["cost_usd"]
+    def record_call(self, call: ModelCall) -> None:
+        """Record the usage and cost of a judge's answer."""
+        recorder, answer = self.recorder, find_usable_answer(call)
+        tokens = (answer and answer.tokens) or TokenUsage()
+        cost_usd = compute_call_cost(call)
         # The counts of the cassette cover all requests of the episode.
         misses = self.session.get_cassette_counts(self.episode_id).misses - recorder.cassette_misses
         usage = SideUsage(calls=1, tokens=tokens, cost_usd=cost_usd)
@@ -69,9 +75,14 @@ class _JudgeModel(WrapperModel):
         episode = attribution.find_recorder()
         player = None if episode is None else episode.player
         calls = TrafficRecorder(self._judges.session.clock, player)
-        response = await OwnModel(self.wrapped, calls).request(*args, **kwargs)
+        with (
+            hooks.use(),
+            attribution.suspend_recording(False),
+            attribution.use_recorder(calls),
+        ):
+            response = await RecordedModel(self.wrapped).request(*args, **kwargs)
         calls.finish()
-        self._judges.record_response(response, calls.calls[-1] if calls.calls else None)
+        self._judges.record_call(calls.calls[-1])
         return response
 
 

@@ -8,7 +8,8 @@ into a failure) if tokens or cost were not measured; a budget then reads "not me
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -126,6 +127,15 @@ class PausableDeadline:
         elif not is_waiting and self._remaining_s is not None:
             self.deadline.reschedule(now + self._remaining_s)
             self._remaining_s = None
+
+    @contextmanager
+    def exclude_wait(self) -> Iterator[None]:
+        """Pause the deadline in the `with` block."""
+        self.set_waiting(True)
+        try:
+            yield
+        finally:
+            self.set_waiting(False)
 
 
 _GRAMMAR_MODULES = ("tree_sitter", "tree_sitter_bash")

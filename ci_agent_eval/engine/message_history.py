@@ -32,8 +32,8 @@ from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.contract.trajectory import check_attached_bytes
 from ci_agent_eval.engine.declarations import Provider
 from ci_agent_eval.engine.model import build_model
+from ci_agent_eval.engine.model_calls import render_text
 from ci_agent_eval.engine.result import ImageContent
-from ci_agent_eval.engine.turns import render_text
 
 
 def build_messages(entries: Iterable[Mapping[str, Any]]) -> list[ModelMessage]:

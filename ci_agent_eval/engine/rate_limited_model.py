@@ -20,7 +20,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from ci_agent_eval.engine.rate_limits import Limiter, RateLimitTally, compute_backoff_s
+from ci_agent_eval.engine.rate_limits import ExcludeWait, Limiter, compute_backoff_s
 from ci_agent_eval.model_traffic import attribution
 
 MAX_RATE_LIMIT_RETRIES = 8
@@ -33,12 +33,12 @@ CHARACTERS_PER_TOKEN = 4
 
 
 class RateLimitedModel(WrapperModel):
-    """A model within a provider's limits, for one run; counts in `tally`."""
+    """A model within a provider's limits, for one run."""
 
-    def __init__(self, wrapped: Model, limiter: Limiter, tally: RateLimitTally) -> None:
+    def __init__(self, wrapped: Model, limiter: Limiter, exclude_wait: ExcludeWait) -> None:
         super().__init__(wrapped)
         self.limiter = limiter
-        self.tally = tally
+        self.exclude_wait = exclude_wait
 
     async def request(
         self,
@@ -67,12 +67,12 @@ class RateLimitedModel(WrapperModel):
         recorder = attribution.find_recorder()
         if recorder is not None and recorder.is_replay:
             return await self.wrapped.request(messages, settings, parameters)
-        async with limiter.hold(self._estimate_tokens(messages, settings), self.tally) as entry:
+        tokens = self._estimate_tokens(messages, settings)
+        async with limiter.hold(tokens, self.exclude_wait) as entry:
             started = limiter.clock()
             try:
                 response = await self.wrapped.request(messages, settings, parameters)
             except ModelRateLimitError as error:
-                self.tally.rate_limited += 1
                 limiter.back_off(started, compute_backoff_s(1, _cap_retry_after(error.retry_after)))
                 raise
             calls = () if recorder is None else recorder.calls
@@ -93,9 +93,7 @@ class RateLimitedModel(WrapperModel):
 
     async def _wait_before_retry(self, error: ModelAPIError, failures: _FailureCounts) -> None:
         """Wait before a retry; without a hint of the server, longer after each failure."""
-        if not isinstance(error, ModelRateLimitError):
-            self.tally.retried += 1
-        with self.tally.exclude_wait():
+        with self.exclude_wait():
             await self.limiter.sleep(compute_backoff_s(failures.total, error.retry_after))
 
     def _estimate_tokens(self, messages: list[ModelMessage], settings: ModelSettings) -> float:

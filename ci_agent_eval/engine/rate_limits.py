@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
 from ci_agent_eval.engine.limits import Clock
@@ -121,27 +121,8 @@ def compute_backoff_s(attempt: int, retry_after: float | None) -> float:
     return min(FIRST_BACKOFF_S * 2.0 ** (attempt - 1), MAX_BACKOFF_S)
 
 
-@dataclass
-class RateLimitTally:
-    """The effects of rate limits on one run."""
-
-    rate_limited: int = 0
-    """Responses with status 429."""
-    retried: int = 0
-    """Requests repeated for any other reason."""
-    on_wait: Callable[[bool], None] | None = None
-    """Called with True when a wait for a limit begins, and with False when it ends."""
-
-    @contextmanager
-    def exclude_wait(self) -> Iterator[None]:
-        """Exclude the time of the block from the agent's time."""
-        if self.on_wait is not None:
-            self.on_wait(True)
-        try:
-            yield
-        finally:
-            if self.on_wait is not None:
-                self.on_wait(False)
+ExcludeWait = Callable[[], AbstractContextManager[None]]
+"""Excludes the time of a `with` block from the agent's time."""
 
 
 @dataclass
@@ -180,7 +161,6 @@ class Limiter:
     windows: RateWindows
     concurrency: Concurrency = field(default_factory=Concurrency)
     open_requests: int = 0
-    rate_limited: int = 0
     _queue: asyncio.Lock = field(default_factory=asyncio.Lock)
     _freed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -195,10 +175,10 @@ class Limiter:
 
     @asynccontextmanager
     async def hold(
-        self, estimated_tokens: float, tally: RateLimitTally
+        self, estimated_tokens: float, exclude_wait: ExcludeWait
     ) -> AsyncIterator[WindowEntry]:
         """Hold a slot for a request; set the entry's amount to the used tokens."""
-        entry = await self._acquire(estimated_tokens, tally)
+        entry = await self._acquire(estimated_tokens, exclude_wait)
         try:
             yield entry
         except BaseException:
@@ -211,14 +191,13 @@ class Limiter:
     def back_off(self, started: float, pause_s: float) -> None:
         """Pause all requests and reduce the concurrency."""
         now = self.clock()
-        self.rate_limited += 1
         self.windows.pause(pause_s)
         self.concurrency.shrink(now, started, self.open_requests)
 
-    async def _acquire(self, amount: float, tally: RateLimitTally) -> WindowEntry:
+    async def _acquire(self, amount: float, exclude_wait: ExcludeWait) -> WindowEntry:
         if not self._queue.locked() and isinstance(entry := self._try_acquire(amount), WindowEntry):
             return entry
-        with tally.exclude_wait():
+        with exclude_wait():
             return await self._acquire_in_order(amount)
 
     async def _acquire_in_order(self, amount: float) -> WindowEntry:

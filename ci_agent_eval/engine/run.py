@@ -94,6 +94,8 @@ async def aitest_run(
     parts = _parse_parts(agent, prompt, messages or ())
     text = _clean_prompt(prompt) if parts is None else _render_parts(parts)
     guard = session.get_guard(_select_steering(agent, steering), episode_id)
+    # The models of declared agents keep their rate limits themselves.
+    windows = None if isinstance(agent, Agent) else session.get_traffic_windows
     if isinstance(agent, Agent):
         max_turns = agent.max_turns if max_turns is None else max_turns
         agent = _get_declared_adapter()(agent, session, episode_id)
@@ -111,7 +113,7 @@ async def aitest_run(
         guard=guard,
         connections=session.connections,
         allowed_stops=allowed,
-        windows=session.get_traffic_windows,
+        windows=windows,
         on_usage=session.get_usage_listener(episode_id),
         trajectory_reader=session.get_trajectory_reader(episode_id),
     )

@@ -1,4 +1,4 @@
-"""The record of a run: its progress, tool calls and their durations."""
+"""The record of a run of PydanticAI: its progress, and its tool calls with their durations."""
 
 from __future__ import annotations
 
@@ -11,40 +11,51 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_ai import RunContext, ToolReturn
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
-from pydantic_ai.messages import BinaryContent, ModelResponse, tool_return_content_ta
+from pydantic_ai.messages import (
+    BaseToolCallPart,
+    BaseToolReturnPart,
+    BinaryContent,
+    ModelMessage,
+    ModelResponse,
+    tool_return_content_ta,
+)
+from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from ci_agent_eval.contract.fields import field_error
 from ci_agent_eval.contract.jsonable import clean_text, describe_error, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
-from ci_agent_eval.contract.stops import Stop
-from ci_agent_eval.contract.trajectory import TestRunExtent
-from ci_agent_eval.contract.usage import Usage
+from ci_agent_eval.contract.trajectory import TestRunExtent, ToolCall, Turn
 from ci_agent_eval.engine.cassette.players import ToolPlayer
 from ci_agent_eval.engine.declarations import Agent, MCPServer
 from ci_agent_eval.engine.limits import Clock
+from ci_agent_eval.engine.model_calls import convert_content, render_text
 from ci_agent_eval.engine.result import ImageContent
-from ci_agent_eval.engine.stops import find_unfinished_stop
 from ci_agent_eval.engine.traffic import RunTraffic
-from ci_agent_eval.engine.turns import CallNote, RunNotes, convert_to_turns, read_answer
 from ci_agent_eval.model_traffic.recorder import TrafficRecorder
+from ci_agent_eval.model_traffic.trajectory import TrafficTurn
 from ci_agent_eval.recording.faults import (
     EpisodeFaults,
     InjectedFaultError,
     start_fault,
 )
 
+CallKey = tuple[int, str]
+"""Number of the response that requested the call (from 1), and the call's id.
+
+Ids alone are not unique: some models restart them in each response.
+"""
+
 
 @dataclass(kw_only=True)
-class RunRecord(RunNotes):
-    """The progress of a run and the data that its messages lack."""
+class RunRecord:
+    """The progress of a run, and the data that its model traffic lacks."""
 
     clock: Clock
-    response_count: int = 0
-    """Number of responses of the model."""
+    responses: list[tuple[BaseToolCallPart, ...]] = field(default_factory=list)
+    """The tool calls of each response of the model."""
     is_requesting: bool = False
     """Whether a model request is open."""
-    last_answer: ModelResponse | None = None
     broken_tool: str | None = None
     """The tool whose call raised an error that PydanticAI does not pass to the model."""
     is_own_tool: bool = False
@@ -56,56 +67,94 @@ class RunRecord(RunNotes):
     tool_player: ToolPlayer | None = None
     """Replays or records tool calls, if the cassette holds them."""
     traffic: RunTraffic
-    """Records the model calls of the tools."""
     faults: EpisodeFaults = field(default_factory=EpisodeFaults)
     """The episode's faults on purpose."""
-    usage: Usage = field(default_factory=Usage)
-    """Usage of the responses so far."""
     images: list[tuple[str, ImageContent]] = field(default_factory=list)
     """The images that tools returned, each with its tool."""
-    _asked_s: float | None = None
-    """Time of the last request."""
-    _is_scripted: bool = False
+    available_tools: tuple[str, ...] = ()
+    """The tools in the last request."""
+    calls: dict[CallKey, dict[str, Any]] = field(default_factory=dict)
+    """What is known of tool calls besides their traffic, as fields of them."""
+    _numbers: dict[int, int] = field(default_factory=dict)
+    """Numbers of the agent's responses, by those of their model calls."""
+
+    @property
+    def response_count(self) -> int:
+        """Number of responses of the model."""
+        return len(self.responses)
 
     def begin_turn(self) -> None:
         """Record the beginning of the agent's next turn, whose instructions may be own code."""
         self.is_requesting = not self.has_own_code
-        self.traffic.nested.mark_request()
 
-    def mark_request(self, *, is_scripted: bool) -> None:
-        """Record that the model is asked; a script has no model traffic."""
+    def begin_request(self, parameters: ModelRequestParameters) -> None:
+        """Record that the model is asked."""
         self.is_requesting = True
-        self._asked_s, self._is_scripted = self.clock(), is_scripted
+        self.available_tools = tuple(tool.name for tool in parameters.function_tools)
+        self.traffic.output_tools.update(tool.name for tool in parameters.output_tools)
 
     def add_response(self, response: ModelResponse) -> None:
-        """Record a response of the model."""
-        self.is_requesting, self.last_answer = False, response
-        self.traffic.nested.mark_answer()
-        call = self.traffic.take_own_call()
-        answer = read_answer(response, call)
-        if call is None and self._asked_s is not None:
-            answer["latency_ms"] = convert_to_ms(self.clock() - self._asked_s)
-            answer["source"] = "scripted" if self._is_scripted else "live"
-        self.answers.append(answer)
-        self.response_count += 1
-        names = [part.tool_name for part in response.tool_calls]
-        tools = [name for name in names if name not in self.output_tools]
-        tokens = 0 if answer["tokens"] is None else answer["tokens"].total
-        self.usage += Usage(1, len(tools), tokens, answer["cost_usd"] or 0.0)
+        """Record a response of the model, which its last call gave."""
+        self.is_requesting = False
+        parts = (part for part in response.parts if isinstance(part, BaseToolCallPart))
+        self.responses.append(tuple(parts))
+        self._numbers[len(self.traffic.calls)] = self.response_count
 
-    def find_unfinished_stop(self) -> Stop | None:
-        """Return the stop of a last answer that is empty, refused or cut; else None."""
-        if self.last_answer is None:
-            return None
-        notes = RunNotes(answers=self.answers[-1:])
-        return find_unfinished_stop(convert_to_turns([self.last_answer], notes))
+    def add_outcomes(self, messages: Iterable[ModelMessage]) -> None:
+        """Record the results and errors of tool calls, as the model got them."""
+        answer = 0
+        for message in messages:
+            answer += isinstance(message, ModelResponse)
+            for part in message.parts:
+                if not isinstance(part, BaseToolReturnPart):
+                    continue
+                if part.outcome == "success":
+                    outcome = {"result": convert_content(part.content), "error": None}
+                else:
+                    outcome = {"result": None, "error": render_text(part.content)}
+                self._update_call((answer, part.tool_call_id), **outcome)
+
+    def complete_turn(self, seen: TrafficTurn) -> Iterator[Turn]:
+        """Yield a turn with the data that its traffic lacks, and the feedback on a typed output.
+
+        A typed output is the text of its turn, and its tool is not a tool call.
+        """
+        turn, answer = seen.turn, self._numbers.get(seen.call_number)
+        if turn.role != "assistant" or answer is None:
+            yield turn
+            return
+        parts = _pair_calls(turn.tool_calls, self.responses[answer - 1])
+        outputs = [(call, part) for call, part in parts if call.name in self.traffic.output_tools]
+        update: dict[str, Any] = {
+            "tool_calls": tuple(
+                self._complete_call(call, part, answer)
+                for call, part in parts
+                if call.name not in self.traffic.output_tools
+            )
+        }
+        if outputs:
+            update["content"] = "\n".join(render_text(call.arguments) for call, _ in outputs)
+        yield turn.model_copy(update=update)
+        for _, part in outputs:
+            error = self.calls.get((answer, part.tool_call_id), {}).get("error") if part else None
+            if error is not None:
+                yield Turn(role="system", content=error, agent=turn.agent)
+
+    def _complete_call(
+        self, call: ToolCall, part: BaseToolCallPart | None, answer: int
+    ) -> ToolCall:
+        if part is None:
+            return call
+        fields = self.calls.get((answer, part.tool_call_id), {})
+        call_id = clean_text(part.tool_call_id)
+        return call.model_copy(update={"id": call_id, "result_unseen": False, **fields})
 
     def add_call(
         self, call_id: str | None, started: float, *, result: Any = None, error: str | None = None
     ) -> None:
         """Record the result and duration of a call."""
-        self._update_note(
-            call_id,
+        self._update_call(
+            (self.response_count, call_id),
             duration_ms=convert_to_ms(self.clock() - started),
             result=to_jsonable(result),
             error=error,
@@ -113,11 +162,12 @@ class RunRecord(RunNotes):
 
     def add_held_call(self, call_id: str | None, message: str, handler: str) -> None:
         """Record a held-back call and the message that the agent got as its result."""
-        self._update_note(call_id, result=clean_text(message), steered_by=handler)
+        key = (self.response_count, call_id)
+        self._update_call(key, result=clean_text(message), steered_by=handler)
 
     def add_test_run(self, call_id: str | None, extent: TestRunExtent) -> None:
         """Record the extent of a call's pytest run."""
-        self._update_note(call_id, test_run=extent)
+        self._update_call((self.response_count, call_id), test_run=extent)
 
     def describe_progress(self) -> str:
         """Describe what a run that was stopped was doing."""
@@ -126,9 +176,24 @@ class RunRecord(RunNotes):
             return f"request {answers + 1} to the model was open"
         return f"it was at work on the model's answer {answers}" if answers else "it had not begun"
 
-    def _update_note(self, call_id: str | None, **fields: Any) -> None:
-        key = self.response_count, clean_text(call_id or "")
-        self.calls[key] = replace(self.calls.get(key, CallNote()), **fields)
+    def _update_call(self, key: tuple[int, str | None], **fields: Any) -> None:
+        self.calls.setdefault((key[0], key[1] or ""), {}).update(fields)
+
+
+def _pair_calls(
+    calls: Iterable[ToolCall], parts: Iterable[BaseToolCallPart]
+) -> list[tuple[ToolCall, BaseToolCallPart | None]]:
+    """Return each call with its part: by the id, or by the name where the traffic has no ids."""
+    waiting = list(parts)
+    pairs: list[tuple[ToolCall, BaseToolCallPart | None]] = []
+    for call in calls:
+        same_id = (part for part in waiting if clean_text(part.tool_call_id) == call.id)
+        same_name = (part for part in waiting if clean_text(part.tool_name) == call.name)
+        part = next(same_id, None) or next(same_name, None)
+        if part is not None:
+            waiting.remove(part)
+        pairs.append((call, part))
+    return pairs
 
 
 @dataclass
@@ -182,7 +247,7 @@ class RecordedToolset(WrapperToolset[Any]):
         """Call the tool and record its result, in case the run ends before the next request."""
         record, started, call_id = self.record, self.record.clock(), ctx.tool_call_id
         try:
-            with record.traffic.record_tool(call_id, name) as recorder:
+            with record.traffic.record_tool(call_id) as recorder:
                 result = await self._run_with_fault(name, tool_args, ctx, tool, recorder)
         except (ModelRetry, ToolFailed) as feedback:
             record.add_call(call_id, started, error=clean_text(str(feedback)))
@@ -191,7 +256,6 @@ class RecordedToolset(WrapperToolset[Any]):
             if record.broken_tool is None:
                 record.broken_tool = name
                 record.is_own_tool = record.has_own_code and not is_mcp_toolset(tool.toolset)
-                record.traffic.broken_tool = recorder
             record.add_call(call_id, started, error=describe_error(error))
             raise
         except BaseException:

@@ -25,7 +25,7 @@ from ci_agent_eval.engine.declarations import (
     find_declared_secrets,
 )
 from ci_agent_eval.engine.limits import Clock, Guard, build_guard
-from ci_agent_eval.engine.rate_limits import Limiter, RateLimitTally, RateWindows, Sleep
+from ci_agent_eval.engine.rate_limits import ExcludeWait, Limiter, RateWindows, Sleep
 from ci_agent_eval.engine.result import AgentResult, CassetteCounts
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
@@ -133,12 +133,12 @@ class EngineSession:
         if stack is not None:
             await stack.__aexit__(kind, error, trace)
 
-    async def build_run_model(self, agent: Agent, tally: RateLimitTally) -> Model:
+    async def build_run_model(self, agent: Agent, exclude_wait: ExcludeWait) -> Model:
         """Build the agent's rate-limited model for one run. Raises InputError if that fails."""
         from ci_agent_eval.engine.rate_limited_model import RateLimitedModel  # noqa: PLC0415 - an extra
 
         model = await self._open_model(agent.provider)
-        return RateLimitedModel(model, self.get_limiter(agent.provider), tally)
+        return RateLimitedModel(model, self.get_limiter(agent.provider), exclude_wait)
 
     def get_loop(self, agent: Agent) -> Loop[Any, str]:
         """Return the PydanticAI agent of a declaration, cached because it has no state of runs."""

@@ -11,7 +11,6 @@ from ci_agent_eval.checks.judge_questions import Answer, JudgeQuestion
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.engine.judge import ask_judge
 from ci_agent_eval.engine.judge_models import JudgeModels, parse_judge_model
-from ci_agent_eval.engine.rate_limits import RateLimitTally
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.model_traffic import attribution, hooks
 from ci_agent_eval.model_traffic.recorder import TrafficRecorder
@@ -39,7 +38,7 @@ class StoredEpisodeEngine:
 
     async def judge_model(self, model: object) -> Any:
         """Return a judge's model, rate limited, replayed and counted. Raises InputError."""
-        return await self.models.build(parse_judge_model(model), RateLimitTally())
+        return await self.models.build(parse_judge_model(model))
 
 
 @contextmanager

@@ -15,11 +15,10 @@ from weakref import WeakKeyDictionary
 
 from ci_agent_eval.contract.episode import Instructions, TrafficSummary
 from ci_agent_eval.contract.jsonable import describe_error
-from ci_agent_eval.contract.stops import Stop
+from ci_agent_eval.contract.stops import Stop, find_stop_cause
 from ci_agent_eval.contract.trajectory import TrajectoryAgent, Turn
 from ci_agent_eval.contract.usage import Usage
 from ci_agent_eval.engine.limits import Clock, RunLimits, find_exceeded_limit
-from ci_agent_eval.engine.nested_calls import NestedCalls
 from ci_agent_eval.engine.rate_limits import RateWindows
 from ci_agent_eval.engine.stops import describe_own_error
 from ci_agent_eval.model_traffic import attribution, hooks
@@ -29,23 +28,24 @@ from ci_agent_eval.model_traffic.conversations import (
     is_failed,
 )
 from ci_agent_eval.model_traffic.instructions import list_instructions
+from ci_agent_eval.model_traffic.messages import ModelAnswer
 from ci_agent_eval.model_traffic.pricing import CallPrice, get_price_table, price_call
 from ci_agent_eval.model_traffic.recorder import (
     ENDED_EARLY,
     ModelCall,
-    ModelCallPlayer,
     TrafficRecorder,
 )
 from ci_agent_eval.model_traffic.trajectory import (
     MAX_NAME_CHARACTERS,
     CallUsageCounter,
     ComputeCost,
+    TrafficTurn,
     TrajectoryReader,
     limit_text,
 )
 from ci_agent_eval.recording import EpisodeRecorder
 from ci_agent_eval.recording.active_episode import is_owner_thread
-from ci_agent_eval.recording.recorded_turns import add_traffic, lack_measurement
+from ci_agent_eval.recording.recorded_turns import lack_measurement
 from ci_agent_eval.recording.traffic import EpisodeTraffic, merge_reply
 
 _CONTEXT_OVERFLOWS = (
@@ -184,45 +184,22 @@ class RunTraffic:
     on_answer: Callable[[], None] = lambda: None
     """Called after each call, in the thread that made it."""
     compute_cost: ComputeCost = compute_call_cost
-    own_usage: Callable[[], Usage] | None = None
-    """Returns the usage of the requests that the engine measures; None: it measures none."""
     trajectory_reader: TrajectoryReader = field(default_factory=TrajectoryReader)
     """Has read the earlier runs of the episode, whose conversations this one may continue."""
+    complete_turn: Callable[[TrafficTurn], Iterable[Turn]] = lambda seen: (seen.turn,)
+    """Returns a turn with the data that its traffic lacks."""
+    output_tools: set[str] = field(default_factory=set)
+    """Tools that carry the agent's typed output, and so are not counted."""
     recorder: TrafficRecorder = field(init=False)
-    nested: NestedCalls = field(init=False)
-    """The model calls of the code of an agent that PydanticAI runs."""
-    own: TrafficRecorder = field(init=False)
-    """Records the requests of such an agent, whose limits the engine checks."""
-    _answered: int = 0
-    """Number of those requests up to the last answer."""
-    broken_tool: TrafficRecorder | None = None
-    """Recorder of the tool call that raised and ended the run."""
     known_prompt: KnownPrompt = field(init=False)
     _check: LimitCheck = field(init=False)
     _counter: CallUsageCounter = field(init=False)
 
     def __post_init__(self) -> None:
         self.known_prompt = KnownPrompt(self.prompt)
-        self._counter = CallUsageCounter(self.compute_cost)
-        self._check = LimitCheck(self._find_limit_stop)
-        self.recorder, self.own = self._create_recorder(), TrafficRecorder(self.clock)
-        self.nested = NestedCalls(self.recorder)
-
-    def set_player(self, player: ModelCallPlayer | None) -> None:
-        """Set the cassette that answers or records the model calls."""
-        self.recorder.player = self.own.player = player
-
-    def take_own_call(self) -> ModelCall | None:
-        """Return the call of the agent's new answer: the last one, as an SDK may repeat requests.
-
-        None: the model has no traffic.
-        """
-        calls = self.own.calls[self._answered :]
-        self._answered += len(calls)
-        return calls[-1] if calls else None
-
-    def _create_recorder(self) -> TrafficRecorder:
-        return TrafficRecorder(
+        self._counter = CallUsageCounter(self.compute_cost, self.output_tools)
+        self._check = LimitCheck(self.find_limit_stop)
+        self.recorder = TrafficRecorder(
             self.clock,
             check_limits=self._check,
             get_wait_s=self.rates.get_wait_s,
@@ -237,59 +214,47 @@ class RunTraffic:
     def watch(self) -> Iterator[None]:
         """Record the model calls of the `with` block."""
         with watch_traffic(self.recorder):
-            try:
-                yield
-            finally:
-                for recorder in (self.own, *(run.recorder for run in self.nested.tool_runs)):
-                    recorder.finish()
+            yield
 
     @contextmanager
-    def record_tool(self, call_id: str | None, name: str) -> Iterator[TrafficRecorder]:
+    def record_tool(self, call_id: str | None) -> Iterator[TrafficRecorder]:
         """Record the model calls of the `with` block as those of a tool call."""
-        recorder = self._create_recorder()
-        recorder.player, recorder.refusal = self.recorder.player, self.recorder.refusal
-        self.nested.add_tool(call_id, name, recorder)
-        with attribution.use_recorder(recorder):
-            yield recorder
+        part = self.recorder.create_part(call_id)
+        with attribution.use_recorder(part):
+            yield part
 
     @property
     def calls(self) -> Sequence[ModelCall]:
-        """The model calls so far, those of each tool call together."""
-        return self.nested.calls
+        """The model calls so far."""
+        return self.recorder.calls
 
     @property
-    def seen(self) -> Sequence[ModelCall]:
-        """All model calls so far, also the engine's own."""
-        return (*self.own.calls, *self.calls)
+    def has_traffic(self) -> bool:
+        """Whether a call was seen on its way to a model, and so can be recorded and replayed."""
+        return any(call.url for call in self.calls)
 
     def list_instructions(self) -> tuple[Instructions, ...]:
         """Return the instructions of the run's agents, and the descriptions of their tools."""
-        return list_instructions(sorted(self.seen, key=lambda call: call.started_s))
+        return list_instructions(self.calls)
 
     @property
     def usage(self) -> Usage:
         """The usage of the run so far."""
-        return self._count(self.calls, with_cost=True)
+        return self._count(with_cost=True)
 
-    def _count(self, calls: Sequence[ModelCall], *, with_cost: bool) -> Usage:
-        used = self._counter.count(calls, with_cost=with_cost)
-        return used if self.own_usage is None else used + self.own_usage()
+    def _count(self, *, with_cost: bool) -> Usage:
+        return self._counter.count(self.calls, with_cost=with_cost)
 
-    def _find_limit_stop(self, open_requests: int = 0) -> Stop | None:
-        calls = self.calls
-        open_calls = sum(call.state == "open" for call in calls) + open_requests
-        used = self._count(calls, with_cost=self.limits.cost_usd is not None)
+    def find_limit_stop(self, open_requests: int = 0) -> Stop | None:
+        """Return the limit that is exceeded, or would be with this number of further requests."""
+        open_calls = sum(call.state == "open" for call in self.calls) + open_requests
+        used = self._count(with_cost=self.limits.cost_usd is not None)
         return find_traffic_stop(self.limits, used, open_calls)
 
-    def find_stop_before_request(self) -> Stop | None:
-        """Return the limit that a request of the engine would exceed after those of tools."""
-        return self._find_limit_stop(open_requests=1) if self.calls else None
-
-    def add_nested_turns(
-        self, own: Sequence[Turn]
-    ) -> tuple[Sequence[Turn], Sequence[TrajectoryAgent]]:
-        """Return the turns that the engine measured with those of nested agents, and the agents."""
-        return self.nested.add_turns(own, self.compute_cost)
+    def find_unfinished_stop(self) -> Stop | None:
+        """Return the stop of a last answer that is empty, refused or cut; else None."""
+        answers = filter(None, map(find_usable_answer, reversed(self.calls)))
+        return next((find_stop_cause(_build_answer_turn(answer)) for answer in answers), None)
 
     def merge_turns(self, own: Sequence[Turn]) -> tuple[Sequence[Turn], Sequence[TrajectoryAgent]]:
         """Return the turns of the run and its agents: the adapter's, completed by the traffic.
@@ -301,7 +266,7 @@ class RunTraffic:
             find_prompt=lambda _: self.known_prompt,
             compute_cost=self.compute_cost,
         )
-        seen = [one.turn for one in found.turns]
+        seen = [turn for one in found.turns for turn in self.complete_turn(one)]
         answers = [turn for turn in seen if turn.role == "assistant"]
         replies = [turn for turn in own if turn.role == "assistant"]
         if not answers:
@@ -321,13 +286,8 @@ class RunTraffic:
         """Return why the run ended, by the recorder's state before the agent's own report."""
         if self._check.stop is not None:
             return self._check.stop
-        if self.own_usage is None:
-            failed, reports = self._find_failed_call(), _REPORTS_OF_FAILED_CALLS
-        else:  # the failed calls of other tools did not end the run
-            broken, nested = self.broken_tool, self.nested
-            calls = nested.calls_since_answer if broken is None else broken.calls
-            failed, reports = _find_failed_last_call(calls), frozenset({"agent_error"})
-        if failed is None or stop.reason not in reports:
+        failed = self._find_failed_call()
+        if failed is None or stop.reason not in _REPORTS_OF_FAILED_CALLS:
             return stop
         return _describe_failed_call(failed)
 
@@ -340,23 +300,25 @@ class RunTraffic:
         return Stop("agent_error", f"the agent's own code raised: {describe_own_error(error)}")
 
     def summarize(self, turns: Sequence[Turn]) -> TrafficSummary | None:
-        """Count the model calls of the run, as `summarize_traffic`, without the engine's own."""
-        prices = [find_price(call) for call in self.own.calls]
-        names = _list_names(price.model for price in prices if price and price.is_vendor_price)
-        if not names:
-            is_measured = self.own_usage is not None and not self.calls
-            return None if is_measured else summarize_traffic(self.recorder, self.calls, turns)
-        own = TrafficSummary(requests=0, vendor_priced_models=names)
-        return add_traffic(summarize_traffic(self.recorder, self.calls, turns), own)
+        """Count the model calls of the run, as `summarize_traffic`."""
+        return summarize_traffic(self.recorder, self.calls, turns)
 
     def refuse_calls(self, reason: str) -> None:
         """Refuse all further calls, such as those of a thread that cannot be stopped."""
-        for recorder in (self.recorder, *(run.recorder for run in self.nested.tool_runs)):
-            recorder.refusal = recorder.refusal or f"refused by ci_agent_eval: {reason}"
+        self.recorder.refusal = self.recorder.refusal or f"refused by ci_agent_eval: {reason}"
 
     def _find_failed_call(self) -> ModelCall | None:
         """Return the last call if it has no complete answer."""
         return _find_failed_last_call(self.calls)
+
+
+def _build_answer_turn(answer: ModelAnswer) -> Turn:
+    return Turn(
+        role="assistant",
+        content=answer.text,
+        tool_calls=answer.tool_calls,
+        finish_reason=answer.finish_reason,
+    )
 
 
 def _find_failed_last_call(calls: Iterable[ModelCall]) -> ModelCall | None:

@@ -172,7 +172,7 @@ def find_recorder() -> TrafficRecorder | None:
 
 def _find_episode_recorder() -> TrafficRecorder | None:
     recorder = get_bound_recorder()
-    if recorder is not None and (not recorder.is_ended or recorder.refusal is not None):
+    if recorder is not None and recorder.takes_calls:
         return recorder
     with _lock:
         # The recorder of a run replaces that of its episode, which runs too.

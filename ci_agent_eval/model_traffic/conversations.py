@@ -239,7 +239,7 @@ class ConversationReader:
             find_usable_answer(call),
             prompt,
             _get_instructions(request),
-            *self._place(request, items, prefixes, stored, call.started_s),
+            *self._place(call, items, prefixes, stored),
         )
         if step.predecessor is not None:
             step.predecessor.is_continued = True
@@ -247,13 +247,13 @@ class ConversationReader:
 
     def _place(
         self,
-        request: ModelRequest | None,
+        call: ModelCall,
         items: Sequence[_Item],
         prefixes: Sequence[Hashable],
         stored: tuple[ConversationStep, Hashable] | None,
-        started_s: float,
     ) -> tuple[TrajectoryAgent, ConversationStep | None, tuple[RequestMessage, ...]]:
         """Return the agent, predecessor and new messages of a request."""
+        request = call.request
         instructions = _get_instructions(request)
         if request is None:
             last = self.steps[-1] if self.steps else None
@@ -265,7 +265,7 @@ class ConversationReader:
                 return earlier.agent, earlier.predecessor, earlier.new_messages
         found = (stored[0], 0) if stored else self._find_predecessor(request, items, prefixes)
         if found is None:
-            open_call = self._find_open_call(request, started_s)
+            open_call = self._find_open_call(call, request)
             agent = self._agents.find_new(instructions, open_call)
             return agent, None, _select_last_input(request.messages)
         before, matched = found
@@ -309,19 +309,23 @@ class ConversationReader:
         return None
 
     def _find_open_call(
-        self, request: ModelRequest, started_s: float
+        self, made: ModelCall, request: ModelRequest
     ) -> tuple[ConversationStep, ToolCall] | None:
         """Return the open tool call that runs a new conversation: by its arguments, or the last.
 
-        A conversation with the instructions and tools of the caller is another run of that agent,
+        If it is known which tool made the call, it is this tool's call, or one within it. A
+        conversation with the instructions and tools of the caller is another run of that agent,
         unless the arguments contain its prompt: a call that carries a typed output stays open.
         """
         running = [
             (step, call)
             for step in reversed(self.steps[self._first_of_prompt :])
-            if step.call.first_byte_s is not None and step.call.first_byte_s <= started_s
+            if step.call.first_byte_s is not None and step.call.first_byte_s <= made.started_s
             for call in step.open_calls
         ]
+        if (tool := made.tool_call_id) is not None:
+            inside = [(s, call) for s, call in running if tool in (call.id, s.call.tool_call_id)]
+            running = inside or running
         texts = [message.text for message in request.messages if message.role == "user"]
         for step, call in running:
             if any(part in text for part in _list_texts(call.arguments) for text in texts):

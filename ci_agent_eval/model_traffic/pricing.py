@@ -80,11 +80,6 @@ def price_usage(
     return None if found is None else CallPrice(found[1], found[0], provider is None)
 
 
-def is_known_address(url: str) -> bool:
-    """Return whether the price table knows the provider at an address."""
-    return _find_provider(url) is not None
-
-
 @lru_cache(maxsize=64)
 def _find_provider(url: str) -> Provider | None:
     """Return the provider at an address; None for a loopback or unknown address."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -118,6 +118,8 @@ class ModelCall:
     """Latency of the live call that is replayed."""
     recorded_first_byte_ms: float | None = None
     """Time to the first byte of the live call that is replayed."""
+    tool_call_id: str | None = None
+    """Id of the tool call that makes this call, if the engine runs the tool."""
     missed: Sequence[ModelRequest] = field(default=(), repr=False)
     """The request and the most similar recorded one, as a cassette without it compares them."""
     chunks: list[bytes] = field(default_factory=list, repr=False)
@@ -228,6 +230,9 @@ class TrafficRecorder:
     """Returns the variables of a process that the agent's code starts; None: they stay."""
     outer: TrafficRecorder | None = field(default=None, repr=False)
     """The recorder of the episode in which a run with this one takes place."""
+    whole: TrafficRecorder | None = field(default=None, repr=False)
+    """The recorder whose calls include these, which are those of a tool call."""
+    tool_call_id: str | None = None
     _calls: list[ModelCall] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -235,6 +240,16 @@ class TrafficRecorder:
     def is_replay(self) -> bool:
         """Whether no provider may be asked."""
         return self.player is not None and self.player.is_replay
+
+    @property
+    def takes_calls(self) -> bool:
+        """Whether the calls of its context are its own: it has not ended, or refuses them."""
+        whole = self.whole or self
+        return not whole.is_ended or whole.refusal is not None
+
+    def create_part(self, tool_call_id: str | None) -> TrafficRecorder:
+        """Return a recorder of the calls that a tool makes, which are calls of this one, too."""
+        return replace(self, whole=self, tool_call_id=tool_call_id, _calls=[])
 
     @cached_property
     def uncounted(self) -> TrafficRecorder:
@@ -251,13 +266,20 @@ class TrafficRecorder:
         """Record a request; its `decide` says what happens to it."""
         address = url.partition("?")[0]
         return self.add_call(
-            lambda number: ModelCall(number, message_format, address, body, self.clock(), self)
+            lambda number, owner: ModelCall(
+                number, message_format, address, body, self.clock(), owner
+            )
         )
 
-    def add_call(self, build: Callable[[int], Call]) -> Call:
-        """Add the call that `build` returns for its number."""
+    def add_call(self, build: Callable[[int, TrafficRecorder], Call]) -> Call:
+        """Add the call that `build` returns for its number and recorder."""
+        if self.whole is not None:
+            call = self.whole.add_call(build)
+            call.tool_call_id = self.tool_call_id
+            self._calls.append(call)
+            return call
         with self._lock:
-            call = build(len(self._calls) + 1)
+            call = build(len(self._calls) + 1, self)
             self._calls.append(call)
         return call
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -217,29 +217,20 @@ def _build_answer(step: ConversationStep, compute_cost: ComputeCost) -> _Draft:
     fields = {
         "role": "assistant",
         "content": limit_text(answer.text),
-        **build_answer_fields(call, answer, request, compute_cost),
-    }
-    calls = [clean_call(one) for one in answer.tool_calls]
-    return _Draft(call.number, step.agent, fields, calls)
-
-
-def build_answer_fields(
-    call: ModelCall, answer: ModelAnswer, head: RequestHead | None, compute_cost: ComputeCost
-) -> dict[str, Any]:
-    """Return the fields of an answer's turn, without its text and tool calls."""
-    return {
         "latency_ms": _choose_ms(call, call.recorded_latency_ms, call.ended_s),
         "tokens": answer.tokens,
         "cost_usd": compute_cost(call),
         "source": call.source,
         "first_byte_ms": _choose_ms(call, call.recorded_first_byte_ms, call.first_byte_s),
         "finish_reason": _limit_name(answer.finish_reason),
-        "requested_model": _limit_name(None if head is None else head.model),
+        "requested_model": _limit_name(None if request is None else request.model),
         "response_model": _limit_name(answer.model),
-        "settings": {} if head is None else _limit_settings(head.settings),
-        "typed_output": _parse_typed_output(answer, head),
+        "settings": {} if request is None else _limit_settings(request.settings),
+        "typed_output": _parse_typed_output(answer, request),
         "error": _find_problem(call, answer.error),
     }
+    calls = [clean_call(one) for one in answer.tool_calls]
+    return _Draft(call.number, step.agent, fields, calls)
 
 
 def _find_problem(call: ModelCall, error: str | None) -> str | None:
@@ -313,6 +304,7 @@ class CallUsageCounter:
     """Counts the usage of calls; each ended call is read once."""
 
     compute_cost: ComputeCost
+    uncounted_tools: Collection[str] = ()
     _ended: dict[ModelCall, Usage] = field(default_factory=dict)
 
     def count(self, calls: Iterable[ModelCall], *, with_cost: bool = True) -> Usage:
@@ -334,7 +326,8 @@ class CallUsageCounter:
         used = Usage()
         if answer is not None:
             tokens = 0 if answer.tokens is None else answer.tokens.total
-            used = Usage(1, len(answer.tool_calls), tokens)
+            tools = sum(tool.name not in self.uncounted_tools for tool in answer.tool_calls)
+            used = Usage(1, tools, tokens)
         if call.state != "open":
             self._ended[call] = used
         return used

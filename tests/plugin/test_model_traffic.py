@@ -187,7 +187,7 @@ def test_calls_of_plain_code_become_the_episode(suite):
     # Runs of the engine do not count twice.
     both = [turn["content"] for turn in turns_of(episodes["test_both"])]
     assert both == ["one", "first", "two", "second"]
-    assert episodes["test_both"]["traffic"]["requests"] == 1
+    assert episodes["test_both"]["traffic"]["requests"] == 2
     expect_calls_of_all_ways(episodes["test_all_ways"])
     for n in range(6):
         turns = turns_of(episodes[f"test_at_once[{n}]"])

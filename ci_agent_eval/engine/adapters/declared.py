@@ -9,7 +9,6 @@ from ci_agent_eval.engine.adapters.loop import answer_by_loop, run_loop
 from ci_agent_eval.engine.adapters.protocol import AgentTask
 from ci_agent_eval.engine.cassette.players import ToolPlayer
 from ci_agent_eval.engine.declarations import Agent, SkillText
-from ci_agent_eval.engine.rate_limits import RateLimitTally
 from ci_agent_eval.engine.result import SkillInfo
 from ci_agent_eval.engine.run_record import OfferedTools, RunRecord, restrict_toolsets
 from ci_agent_eval.engine.session import EngineSession, Toolset
@@ -35,7 +34,7 @@ class DeclaredAgent:
 
     async def answer(self, work: AgentTask) -> None:
         """Run the agent and record every message in a turn."""
-        tally, offers = RateLimitTally(on_wait=work.deadline.set_waiting), OfferedTools(self.agent)
+        offers = OfferedTools(self.agent)
         record = RunRecord(
             clock=work.clock,
             has_own_code=False,
@@ -44,21 +43,15 @@ class DeclaredAgent:
             faults=work.faults,
         )
         try:
-            await answer_by_loop(self._run(work, record, tally, offers), self.label, work, record)
+            await answer_by_loop(self._run(work, record, offers), self.label, work, record)
         finally:
-            work.rate_limited = tally.rate_limited
             work.declared = {
                 "effective_system_prompt": self.agent.instructions or "",
                 "skill_info": _describe_skill(self.agent.skill),
                 "tools_by_server": offers.group_by_server(),
             }
-        if work.stop.reason == "model_error" and tally.rate_limited:
-            times = f" (429, too many requests: {tally.rate_limited} times)"
-            work.stop = work.stop._replace(error=work.stop.error + times)
 
-    async def _run(
-        self, work: AgentTask, record: RunRecord, tally: RateLimitTally, offers: OfferedTools
-    ) -> None:
+    async def _run(self, work: AgentTask, record: RunRecord, offers: OfferedTools) -> None:
         """Run the agent; the time in which its servers start and end is not the agent's."""
         agent, set_waiting = self.agent, work.deadline.set_waiting
         set_waiting(True)
@@ -69,7 +62,7 @@ class DeclaredAgent:
                     self.session.get_loop(agent),
                     work,
                     record,
-                    model=await self.session.build_run_model(agent, tally),
+                    model=await self.session.build_run_model(agent, work.deadline.exclude_wait),
                     toolsets=restrict_toolsets(offers, toolsets, _build_skill_toolsets(agent)),
                     declaration=agent,
                 )

@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 import json
 import os
-import sys
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_ai import Agent, DeferredToolRequests, ModelRequestNode, RunContext
+from pydantic_ai import Agent, DeferredToolRequests, RunContext
 from pydantic_ai.agent import AbstractAgent, AgentRun, AgentRunResult
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.exceptions import (
@@ -36,17 +35,16 @@ from pydantic_core import to_jsonable_python
 
 from ci_agent_eval.contract.jsonable import describe_error, to_jsonable
 from ci_agent_eval.contract.stops import Stop, StopReason
+from ci_agent_eval.contract.trajectory import Turn
 from ci_agent_eval.engine.adapters.protocol import AgentTask
 from ci_agent_eval.engine.cassette.players import ToolPlayer
 from ci_agent_eval.engine.declarations import Agent as Declaration
 from ci_agent_eval.engine.declarations import Provider
-from ci_agent_eval.engine.limits import find_exceeded_limit
-from ci_agent_eval.engine.message_calls import ScriptModel
 from ci_agent_eval.engine.model import build_model
+from ci_agent_eval.engine.model_calls import RecordedModel
 from ci_agent_eval.engine.run_record import RecordedToolset, RunRecord, is_mcp_toolset
 from ci_agent_eval.engine.steering import build_steering
 from ci_agent_eval.engine.stops import describe_own_error, look_up_error
-from ci_agent_eval.engine.turns import OwnModel, convert_to_turns
 from ci_agent_eval.errors import InputError
 
 _is_in_run: ContextVar[bool] = ContextVar("ci_agent_eval_run", default=False)
@@ -115,7 +113,7 @@ async def answer_by_loop(
     run: Awaitable[None], label: str, work: AgentTask, record: RunRecord
 ) -> None:
     """Await the run of a PydanticAI agent; any error becomes its stop."""
-    work.traffic.own_usage = lambda: record.usage
+    work.traffic.complete_turn = record.complete_turn
     work.describe_progress = record.describe_progress
     work.messages = work.history
     try:
@@ -125,12 +123,8 @@ async def answer_by_loop(
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - any error becomes a stop
-        stop, max_turns = classify_error(error, record), work.limits.max_turns
-        if stop.needs_turn and record.response_count == max_turns:
-            stop = stop._replace(error=f"it was not done after {max_turns} turns")
-        else:  # the limit belongs to a nested agent
-            stop = stop._replace(needs_turn=False)
-        work.stop = stop
+        # A limit of turns that raises is the one of a nested agent.
+        work.stop = classify_error(error, record)._replace(needs_turn=False)
 
 
 async def run_loop(
@@ -154,21 +148,19 @@ async def run_loop(
         async with agent.iter(
             prompt,
             message_history=build_history(work.history, has_prompt=prompt is not None),
-            usage_limits=UsageLimits(request_limit=work.limits.max_turns),
+            usage_limits=UsageLimits(request_limit=None),
             infer_name=False,
             capabilities=capabilities,
             **options,
         ) as run:
             await _iterate_run(run, work, record)
             if run.result is not None:
-                _set_output(run.result, record)
+                work.turns = (_build_reply(run.result, record),)
     finally:
-        work.images = tuple(record.images)
+        work.images, work.available_tools = tuple(record.images), record.available_tools
         if run is not None:
             work.messages = tuple(run.all_messages())
-            turns = convert_to_turns(run.new_messages(), record)
-            own = [turn for turn in turns if _is_new(turn, work)]
-            work.turns, work.agents = work.traffic.add_nested_turns(own)
+            record.add_outcomes(run.new_messages())
 
 
 async def _iterate_run(run: AgentRun[Any, Any], work: AgentTask, record: RunRecord) -> None:
@@ -176,48 +168,31 @@ async def _iterate_run(run: AgentRun[Any, Any], work: AgentTask, record: RunReco
 
     Each node is visited before it runs.
     """
-    request_node: ModelRequestNode[Any, Any] | None = None
-    try:
-        async for node in run:
-            if Agent.is_model_request_node(node):
-                request_node = node
-                if (stop := work.traffic.find_stop_before_request()) is not None:
-                    work.stop = stop
-                    return
-                record.begin_turn()
-            elif Agent.is_call_tools_node(node):
-                record.output_tools.update(_list_tools(request_node, "output_tools"))
-                record.add_response(node.model_response)
-                work.traffic.on_answer()
-                is_filtered = node.model_response.finish_reason == "content_filter"
-                stop = record.find_unfinished_stop() if is_filtered else None
-                stop = stop or find_exceeded_limit(work.limits, work.traffic.usage)
-                if stop is not None:
-                    work.stop = stop
-                    return
-    finally:
-        work.available_tools = _list_tools(request_node, "function_tools")
+    async for node in run:
+        if Agent.is_model_request_node(node):
+            if (stop := work.traffic.find_limit_stop(open_requests=1)) is not None:
+                work.stop = stop
+                return
+            record.begin_turn()
+        elif Agent.is_call_tools_node(node):
+            record.add_response(node.model_response)
+            if (stop := work.traffic.find_limit_stop()) is not None:
+                work.stop = stop
+                return
 
 
-def _list_tools(request_node: ModelRequestNode[Any, Any] | None, kind: str) -> tuple[str, ...]:
-    """Return the names of the tools of a kind in the last request, in order."""
-    context = request_node.last_request_context if request_node else None
-    tools = getattr(context.model_request_parameters, kind) if context else ()
-    return tuple(tool.name for tool in tools)
-
-
-def _set_output(result: AgentRunResult[Any], record: RunRecord) -> None:
-    """Record a typed output, and a text that the last response does not contain."""
-    output = result.output
+def _build_reply(result: AgentRunResult[Any], record: RunRecord) -> Turn:
+    """Build the final turn: a typed output, or a text that the last response does not contain."""
+    output, typed, text = result.output, None, ""
     if isinstance(output, str):
-        is_called = any(
-            part.tool_name in record.output_tools for part in result.response.tool_calls
-        )
-        record.output = output if is_called else None
+        tools = record.traffic.output_tools
+        is_called = any(part.tool_name in tools for part in result.response.tool_calls)
+        text = output if is_called else ""
     elif not isinstance(output, BinaryContent | DeferredToolRequests | None):
         dumped = to_jsonable_python(output, fallback=to_jsonable, bytes_mode="base64")
-        record.typed_output = to_jsonable(dumped)
-        record.output = json.dumps(record.typed_output, ensure_ascii=False)
+        typed = to_jsonable(dumped)
+        text = json.dumps(typed, ensure_ascii=False)
+    return Turn(role="assistant", content=text, typed_output=typed)
 
 
 def _has_servers(agent: AbstractAgent[Any, Any]) -> bool:
@@ -226,11 +201,6 @@ def _has_servers(agent: AbstractAgent[Any, Any]) -> bool:
     for toolset in agent.toolsets:
         toolset.apply(found.append)
     return any(is_mcp_toolset(toolset) for toolset in found)
-
-
-def _is_new(turn: Any, work: AgentTask) -> bool:
-    """Return whether the turn is not the prompt, which the run adds."""
-    return not (turn.role == "user" and turn.content == work.prompt)
 
 
 @contextmanager
@@ -244,44 +214,37 @@ def record_nested_runs() -> Iterator[None]:
         _is_in_run.reset(token)
 
 
-class _Innermost(AbstractCapability[Any]):
+class RecordedRequests(AbstractCapability[Any]):
+    """Makes the requests of an agent's run model calls of the episode."""
+
     def get_ordering(self) -> CapabilityOrdering:
         """Run last before the request, after capabilities that select the model."""
         return CapabilityOrdering(position="innermost")
 
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Record the request."""
+        del ctx
+        return replace(request_context, model=RecordedModel(request_context.model))
+
 
 @dataclass
-class RecordedRun(_Innermost):
-    """Marks the run of a PydanticAI agent, and records its tool calls and each model it asks."""
+class RecordedRun(RecordedRequests):
+    """Marks the run of a PydanticAI agent, and records its requests and tool calls."""
 
     record: RunRecord
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Record the request apart; the agent's instructions, its own code, ran before."""
-        del ctx
-        model = request_context.model
-        self.record.mark_request(is_scripted=is_scripted(model))
-        return replace(request_context, model=OwnModel(model, self.record.traffic.own))
+        """Record the request; the agent's instructions, its own code, ran before."""
+        self.record.begin_request(request_context.model_request_parameters)
+        return await super().before_model_request(ctx, request_context)
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
         """Wrap the agent's tools."""
         return RecordedToolset(toolset, self.record)
-
-
-class NestedRun(_Innermost):
-    """Records the requests of a nested agent's run."""
-
-    async def before_model_request(
-        self, ctx: RunContext[Any], request_context: ModelRequestContext
-    ) -> ModelRequestContext:
-        """Make the request to a script a model call of the episode; others are calls already."""
-        del ctx
-        model = request_context.model
-        if not is_scripted(model):
-            return request_context
-        return replace(request_context, model=ScriptModel(model))
 
 
 @functools.cache
@@ -294,17 +257,10 @@ def _wrap_agents() -> None:
         capabilities = options.get("capabilities") or ()
         is_recorded = any(isinstance(one, RecordedRun) for one in capabilities)
         if _is_in_run.get() and not is_recorded:
-            options["capabilities"] = [*capabilities, NestedRun()]
+            options["capabilities"] = [*capabilities, RecordedRequests()]
         return begin(self, *args, **options)
 
     Agent.iter = iter_in_run  # type: ignore[method-assign] # the only hook for all agents
-
-
-def is_scripted(model: Model) -> bool:
-    """Return whether the model is a script, without importing its (slow) modules."""
-    kinds = [("function", "FunctionModel"), ("test", "TestModel")]
-    known = [(sys.modules.get(f"pydantic_ai.models.{module}"), name) for module, name in kinds]
-    return any(isinstance(model, getattr(module, name)) for module, name in known if module)
 
 
 def build_history(
@@ -353,7 +309,7 @@ def _find_unusable_answer(error: Exception, record: RunRecord) -> Stop | None:
     """Return the stop of a last response that the loop could not use; else None."""
     if not isinstance(error, UnexpectedModelBehavior) or record.is_requesting:
         return None
-    return record.find_unfinished_stop()
+    return record.traffic.find_unfinished_stop()
 
 
 def _is_tool_retry_exhausted(error: Exception) -> bool:

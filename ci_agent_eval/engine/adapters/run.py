@@ -107,7 +107,7 @@ async def run_adapter(
         trajectory_reader=trajectory_reader or TrajectoryReader(),
     )
     if cassette_session is not None:
-        traffic.set_player(cassette_session.player)
+        traffic.recorder.player = cassette_session.player
     report_end = _report_usage(traffic, on_usage)
     work.traffic = traffic
     observe = observer or (lambda _: None)
@@ -183,8 +183,7 @@ async def _run_to_stop(
             stop = _classify_error(error, traffic)
         return traffic.find_stop(stop)
     finally:
-        if traffic.own_usage is None:
-            work.turns, work.agents = traffic.merge_turns(work.turns)
+        work.turns, work.agents = traffic.merge_turns(work.turns)
     if work.stop != COMPLETED:
         return traffic.find_stop(work.stop)
     stop = _find_exceeded_limit(work) or find_unfinished_stop(work.turns) or COMPLETED
@@ -207,7 +206,9 @@ def _check_recording(stop: Stop, work: AgentTask, traffic: RunTraffic) -> Stop:
     """Return a model error if a cassette can neither record nor replay what the agent did."""
     session = work.cassette_session
     is_live = any(turn.role == "assistant" and turn.source in {None, "live"} for turn in work.turns)
-    if stop != COMPLETED or session is None or session.mode == "off" or not is_live or traffic.seen:
+    if stop != COMPLETED or session is None or session.mode == "off" or not is_live:
+        return stop
+    if traffic.has_traffic:
         return stop
     return Stop(
         "model_error",

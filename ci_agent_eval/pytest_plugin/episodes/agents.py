@@ -268,9 +268,8 @@ class RecordedRuns:
     async def judge_model(self, model: object) -> Any:
         """Return a judge's model, rate limited, replayed and counted. Raises InputError."""
         from ci_agent_eval.engine.judge_models import parse_judge_model  # noqa: PLC0415 - inert until used
-        from ci_agent_eval.engine.rate_limits import RateLimitTally  # noqa: PLC0415 - as above
 
-        return await self._judge_models().build(parse_judge_model(model), RateLimitTally())
+        return await self._judge_models().build(parse_judge_model(model))
 
     def _judge_models(self) -> JudgeModels:
         from ci_agent_eval.engine.judge_models import JudgeModels  # noqa: PLC0415 - inert until used

@@ -64,7 +64,7 @@ def test_turns_of_a_pydantic_agent_have_the_data_of_its_traffic(name):
     for turn in result.trajectory.agent_turns:
         assert_traffic_is_in(turn, model.model_name, setting)
     priced = (model.model_name,)  # the server is at no address of the price table
-    assert result.traffic == TrafficSummary(requests=0, vendor_priced_models=priced)
+    assert result.traffic == TrafficSummary(requests=2, vendor_priced_models=priced)
 
 
 def test_reasoning_tokens_and_typed_output_are_those_of_the_traffic():

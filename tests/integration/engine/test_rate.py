@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 
 import pytest
 
@@ -12,7 +13,7 @@ from ci_agent_eval.engine.rate_limited_model import (
     MAX_RETRY_AFTER_S,
     MAX_TRANSIENT_RETRIES,
 )
-from ci_agent_eval.engine.rate_limits import Limiter, RateLimitTally
+from ci_agent_eval.engine.rate_limits import Limiter
 from ci_agent_eval.engine.run import aitest_run
 from tests.integration.engine.rig import Clock, agent, go, run, session
 from tests.model_server import ModelServer
@@ -61,18 +62,15 @@ def test_a_server_that_never_relents_is_asked_so_often_and_no_more():
     assert len(server.requests) == 1 + MAX_RATE_LIMIT_RETRIES
     assert result.rate_limited == 1 + MAX_RATE_LIMIT_RETRIES
     assert (result.stop_reason, result.outcome) == ("model_error", "error")
-    assert f"429, too many requests: {1 + MAX_RATE_LIMIT_RETRIES} times" in result.error
+    assert "answered with status 429: " in result.error
 
 
-@each_row(
-    ("refusal", "said"),
-    [({"retry_after": "7200"}, "429"), ({"code": "insufficient_quota"}, "insufficient_quota")],
-)
-def test_a_wait_of_hours_or_an_empty_account_is_a_no(refusal, said):
+@each_row("refusal", [{"retry_after": "7200"}, {"code": "insufficient_quota"}])
+def test_a_wait_of_hours_or_an_empty_account_is_a_no(refusal):
     clock = Clock()
     (result,), server = runs([{"status": 429, **refusal}], 1, clock)
     assert (len(server.requests), result.stop_reason) == (1, "model_error")
-    assert said in result.error
+    assert "answered with status 429: " in result.error
     assert sum(clock.slept) <= MAX_RETRY_AFTER_S
 
 
@@ -126,7 +124,7 @@ def test_one_episodes_refusal_holds_the_next_ones_request_too():
 
     async def next_one():
         limiter.back_off(started=clock(), pause_s=30)
-        async with limiter.hold(0, RateLimitTally()):
+        async with limiter.hold(0, nullcontext):
             return clock.now
 
     assert go(next_one()) == 1030

@@ -102,7 +102,7 @@ def test_each_request_counts_once_and_is_measured(server, case):
     assert result.final_response == "It is green"
     assert (len(server.requests), result.token_usage.total) == (2, 240)
     assert result.trajectory.agents == ()
-    assert result.traffic is None or result.traffic.requests == 0
+    assert result.traffic.requests == 2
     model = "gpt-5-mini" if case is streams_it else "gpt-5-nano"
     for turn in result.trajectory.agent_turns:
         assert (turn.requested_model, turn.response_model) == (model, model)

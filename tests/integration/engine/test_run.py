@@ -250,9 +250,9 @@ def test_a_server_that_cannot_be_had():
 @each_row(
     ("fault", "said"),
     [
-        (500, "status_code: 500"),
-        ({"status": 401, "code": "invalid_api_key"}, "status_code: 401"),
-        ({"body": "{nope"}, "Failed to decode response as JSON"),
+        (500, "answered with status 500: "),
+        ({"status": 401, "code": "invalid_api_key"}, "answered with status 401: "),
+        ({"body": "{nope"}, "gave no answer: the body is incomplete or no JSON: "),
         ({"body": "[]"}, "Invalid response"),
         (
             {
@@ -260,7 +260,7 @@ def test_a_server_that_cannot_be_had():
             },
             "could not be read",
         ),
-        ({"body": "<html>", "content_type": "text/html"}, "expected JSON data"),
+        ({"body": "<html>", "content_type": "text/html"}, "the body is not JSON: <html>"),
     ],
 )
 def test_a_models_api_that_fails(fault, said):
@@ -362,4 +362,4 @@ def test_the_key_instructions_and_settings_of_a_provider_are_in_each_request():
 def test_a_request_without_an_answer_in_time_is_a_model_error():
     result = run([HANG] * 3, agent_options={"timeout_s": 0.2})
     assert result.stop_reason == "model_error"
-    assert "timed out" in result.error
+    assert result.error == "the model's API gave no answer: ReadTimeout"

@@ -223,4 +223,4 @@ def test_a_limit_does_not_hide_that_a_program_is_on_no_cassette(server, tmp_path
 
 def test_a_declared_agent_without_model_calls_in_tools_is_a_single_agent():
     result = rig.run(["hello"])
-    assert (result.trajectory.agents, result.traffic.requests) == ((), 0)
+    assert (result.trajectory.agents, result.traffic.requests) == ((), 1)

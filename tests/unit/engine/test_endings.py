@@ -5,19 +5,14 @@ from importlib import import_module
 from typing import get_args
 
 import pytest
-from pydantic_ai.exceptions import UnexpectedModelBehavior
-from pydantic_ai.messages import ModelResponse
 
 from ci_agent_eval.contract.budgets import Budgets
 from ci_agent_eval.contract.stops import AgentStop, StopReason
 from ci_agent_eval.contract.trajectory import ToolCall, Trajectory, Turn
 from ci_agent_eval.contract.usage import Usage
-from ci_agent_eval.engine.adapters.loop import classify_error
 from ci_agent_eval.engine.limits import RunLimits, find_exceeded_limit
 from ci_agent_eval.engine.result import AgentResult
-from ci_agent_eval.engine.run_record import RunRecord
 from ci_agent_eval.engine.stops import STOPS_BY_ERROR
-from ci_agent_eval.engine.traffic import RunTraffic
 from ci_agent_eval.errors import InputError
 from tests.tables import each_row
 
@@ -56,14 +51,6 @@ def test_an_end_that_is_allowed_passes_and_is_no_success(stop_reason):
 def test_a_limit_is_reached_by_what_goes_beyond_it(limits, reason):
     stop = find_exceeded_limit(limits, Usage(tool_calls=4, tokens=30, cost_usd=1.0))
     assert (stop.reason if stop else None) == reason
-
-
-@each_row(("is_requesting", "reason"), [(True, "model_error"), (False, "empty_answer")])
-def test_an_unusable_answer_is_not_the_one_before_an_open_request(is_requesting, reason):
-    record = RunRecord(clock=float, traffic=RunTraffic(float, "", RunLimits()))
-    record.add_response(ModelResponse(parts=[], finish_reason="stop"))
-    record.is_requesting = is_requesting
-    assert classify_error(UnexpectedModelBehavior("no choices"), record).reason == reason
 
 
 def test_hard_budgets_are_limits_and_soft_ones_are_not():
