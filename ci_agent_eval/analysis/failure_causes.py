@@ -107,7 +107,7 @@ class FailureCause:
 
 
 def is_crash(cause: FailureCause) -> bool:
-    """Say whether an error was raised by code, as far as its type tells, and is no outage."""
+    """Say whether an error was raised by code, as far as its type tells, and not by an outage."""
     names = [name for name in _EXCEPTION.findall(cause.sentence) if name != "AgentRunError"]
     is_outage = find_http_status(cause.sentence) or any(map(_OUTAGES.search, names))
     return cause.kind == "error" and bool(names) and not is_outage

@@ -45,7 +45,7 @@ class InstructionsChange:
 def find_instruction_changes(
     head: Iterable[EpisodeRecord], base: Iterable[EpisodeRecord]
 ) -> tuple[InstructionsChange, ...]:
-    """Return the changes between a baseline run and this one, those of most scenarios first."""
+    """Return the changes since a baseline run, sorted by their number of scenarios."""
     before, scenarios = _group_episodes(base), _group_episodes(head)
     found: dict[tuple[_Part, tuple[str, ...]], list[ScenarioKey]] = defaultdict(list)
     missed: set[ScenarioKey] = set()
@@ -118,7 +118,7 @@ def _find_stable_text(texts: Sequence[str]) -> str:
 def diff_lines(before: str, after: str) -> tuple[str, ...]:
     """Return the changed lines of a text; a line with several sentences is split into them.
 
-    Dates, times and ids, which usually differ from run to run, are no change.
+    Dates, times and ids usually differ from run to run and are ignored.
     """
     from difflib import SequenceMatcher  # noqa: PLC0415 - few reports have changed instructions
 

@@ -76,7 +76,7 @@ def collect_restrictions(loaded: LoadedResults) -> tuple[str, ...]:
 
 
 def collect_left_out(loaded: LoadedResults) -> tuple[str, ...]:
-    """Return the sorted scenarios that the runs left out, and of which there is no episode."""
+    """Return the sorted scenarios without an episode that the runs left out."""
     named = {name for session in loaded.sessions for name in session.left_out}
     return tuple(sorted(named - {record.scenario_id for record in loaded.episodes}))
 

@@ -6,7 +6,6 @@ memory grows with the number of episodes, not with the length of their conversat
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -51,20 +50,6 @@ class ModelCallCounts:
             self.misses + other.misses,
             self.rate_limited + other.rate_limited,
         )
-
-
-MAX_ARGUMENTS = 1000
-"""Maximum number of characters of a tool call's arguments in the trajectory diff."""
-
-
-class TrajectoryStep(NamedTuple):
-    """A tool call, as the trajectory diff compares it."""
-
-    turn: int
-    """1-based agent turn of the call."""
-    tool: str
-    arguments: str
-    """JSON with sorted keys, cut after `MAX_ARGUMENTS` characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +102,8 @@ class EpisodeRecord:
     duration_ms: float | None = None
     was: tuple[str, ...] = ()
     conditions: Conditions = field(default_factory=Conditions)
-    steps: tuple[TrajectoryStep, ...] = ()
+    tools: tuple[str, ...] = ()
+    """Names of the called tools, in order."""
     evaluation: EvaluationScore | None = None
     """None: a strict episode."""
     case: str | None = None
@@ -188,7 +174,7 @@ def build_episode_record(episode: Episode) -> EpisodeRecord:
         latencies_ms=trajectory.latencies_ms if trajectory else (),
         calls=_intern_calls(_count_model_calls(episode)),
         conditions=_intern_conditions(episode.conditions),
-        steps=_intern_steps(tuple(_iterate_steps(trajectory))) if trajectory else (),
+        tools=_intern_tools(_list_tools(trajectory)) if trajectory else (),
         evaluation=_score_evaluation(episode) if episode.mode == "evaluation" else None,
         needs_evidence=episode.evidence != "none",
         checks=_intern_checks(tuple(_iterate_checks(episode))),
@@ -208,16 +194,11 @@ def _iterate_checks(episode: Episode) -> Iterator[CheckRecord]:
             yield CheckRecord(one.name, one.score or 0.0, one.threshold)
 
 
-_encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
+def _list_tools(trajectory: Trajectory) -> tuple[str, ...]:
+    return tuple(call.name for turn in trajectory.agent_turns for call in turn.tool_calls)
 
 
-def _iterate_steps(trajectory: Trajectory) -> Iterator[TrajectoryStep]:
-    for number, turn in enumerate(trajectory.agent_turns, start=1):
-        for call in turn.tool_calls:
-            yield TrajectoryStep(number, call.name, _encode(call.arguments)[:MAX_ARGUMENTS])
-
-
-_T = TypeVar("_T", ModelCallCounts, Conditions, tuple[TrajectoryStep, ...], tuple[CheckRecord, ...])
+_T = TypeVar("_T", ModelCallCounts, Conditions, tuple[str, ...], tuple[CheckRecord, ...])
 
 
 def _build_interner() -> Callable[[_T], _T]:
@@ -227,9 +208,7 @@ def _build_interner() -> Callable[[_T], _T]:
 
 _intern_calls: Callable[[ModelCallCounts], ModelCallCounts] = _build_interner()
 _intern_conditions: Callable[[Conditions], Conditions] = _build_interner()
-_intern_steps: Callable[[tuple[TrajectoryStep, ...]], tuple[TrajectoryStep, ...]] = (
-    _build_interner()
-)
+_intern_tools: Callable[[tuple[str, ...]], tuple[str, ...]] = _build_interner()
 _intern_checks: Callable[[tuple[CheckRecord, ...]], tuple[CheckRecord, ...]] = _build_interner()
 
 

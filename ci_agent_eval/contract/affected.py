@@ -19,13 +19,13 @@ class ChangePlan(FrozenModel):
     """Patterns of files that no scenario depends on."""
 
 
-def is_file_pattern(given: object) -> bool:
+def is_file_pattern(value: object) -> bool:
     """Return whether it is a path or pattern below the repository's root."""
-    if not isinstance(given, str) or not given.strip():
+    if not isinstance(value, str) or not value.strip():
         return False
-    parts = given.split("/")
+    parts = value.split("/")
     return (
         not {"", ".", ".."}.intersection(parts[:-1])
         and parts[-1] not in {".", ".."}
-        and ":" not in given
+        and ":" not in value
     )

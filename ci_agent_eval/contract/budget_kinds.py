@@ -33,7 +33,7 @@ class BudgetKind:
     measure: Callable[[Trajectory], float | None] | None = None
     """Returns the used amount of a trajectory; None: not measured."""
     samples: Callable[[Trajectory], Sequence[float]] | None = None
-    """Instead of `measure`: returns the values of which the budget limits one statistic."""
+    """Instead of `measure`: returns the values; the budget limits one statistic of them."""
     measure_summary: Callable[[TrajectorySummary], float] | None = None
     """Returns the used amount of a trajectory summary; unset: a summary does not hold it."""
     format: BudgetFormat = "count"

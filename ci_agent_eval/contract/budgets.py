@@ -89,8 +89,8 @@ class LatencyBudget(Budget):
         if not named:
             # The Opik form `{"used": …, "limit": …}` measures the whole episode.
             return {"statistic": "total", **value} if "used" in value else value
-        rest = {key: item for key, item in value.items() if key != named[0]}
-        return {"statistic": named[0], "used": value[named[0]], **rest}
+        others = {key: item for key, item in value.items() if key != named[0]}
+        return {"statistic": named[0], "used": value[named[0]], **others}
 
     @model_validator(mode="after")
     def _require_percentile(self) -> Self:
@@ -103,8 +103,8 @@ class LatencyBudget(Budget):
     def _object_forms(cls, full: JsonSchemaValue) -> list[JsonSchemaValue]:
         """Return the schema with `used`, and one schema for each named statistic."""
         figure = full["properties"]["used"]
-        rest = {k: v for k, v in full["properties"].items() if k not in ("used", "statistic")}
-        named = [{**full, "properties": {name: figure, **rest}} for name in STATISTICS]
+        others = {k: v for k, v in full["properties"].items() if k not in ("used", "statistic")}
+        named = [{**full, "properties": {name: figure, **others}} for name in STATISTICS]
         return [full, *named]
 
     @model_serializer(mode="wrap")

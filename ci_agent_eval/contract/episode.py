@@ -112,7 +112,7 @@ class SideUsage(FrozenModel):
     cost_usd: Amount | None = Field(default=None, description="unset: a call was not priced")
 
     def __add__(self, other: SideUsage | None) -> SideUsage:
-        """Add two usages; the tokens or the cost are unknown if those of one of them are."""
+        """Add two usages; tokens or cost are unknown if one of both does not know them."""
         if other is None:
             return self
         tokens, costs = (self.tokens, other.tokens), (self.cost_usd, other.cost_usd)
@@ -161,7 +161,7 @@ class Instructions(FrozenModel):
 
 
 class Conditions(FrozenModel):
-    """Conditions of an episode besides its model; the first three decide what is comparable."""
+    """Conditions of an episode besides its model; the first three decide on comparisons."""
 
     tools: tuple[str, ...] | None = Field(default=None, description="names of the available tools")
     prices: str | None = Field(default=None, description="version of the price table")

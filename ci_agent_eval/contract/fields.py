@@ -132,12 +132,12 @@ def validate_fields(declaration: Any) -> None:
     """Validate and normalize the fields of a dataclass by their annotations. Raises InputError."""
     owner: Any = type(declaration)
     for field in _list_fields(owner):
-        given = getattr(declaration, field.name)
+        argument = getattr(declaration, field.name)
         try:
-            value = field.validate(given)
+            value = field.validate(argument)
         except ValidationError as error:
-            raise _build_error(owner.__name__, field, given, error) from None
-        if value is not given:
+            raise _build_error(owner.__name__, field, argument, error) from None
+        if value is not argument:
             object.__setattr__(declaration, field.name, value)
 
 
@@ -188,11 +188,11 @@ def _build_error(
         annotation, value = (key_type, entry) if is_key else (value_type, value.get(entry))
     if problem["type"] == "value_error":
         return field_error(owner, place, get_plain_message(problem))
-    given = repr(value)
+    shown = repr(value)
     # A mapping in place of an MCPServer may hold secret variables.
     if field.is_secret or isinstance(problem["input"], Mapping):
-        given = f"a value of type {type(problem['input']).__name__}"
-    return field_error(owner, place, f"must be {_describe_annotation(annotation)}, got {given}")
+        shown = f"a value of type {type(problem['input']).__name__}"
+    return field_error(owner, place, f"must be {_describe_annotation(annotation)}, got {shown}")
 
 
 def _describe_annotation(annotation: Any) -> str:

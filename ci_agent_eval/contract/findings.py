@@ -145,7 +145,7 @@ class StoppedRun:
     left_out: int
     """Selected episodes that did not run; 0 if not known."""
     scenarios: tuple[str, ...] = ()
-    """Required scenarios of which iterations did not run, in order."""
+    """Required scenarios with iterations that did not run, in order."""
     type: Literal["stopped_run"] = "stopped_run"
 
 

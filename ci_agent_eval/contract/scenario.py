@@ -38,7 +38,7 @@ def _parse_script_entry(entry: Any) -> Any:
     for pattern, message in entry.items():
         _check_pattern(pattern)
         if not isinstance(message, str):
-            raise ValueError(f"what is said to {pattern!r} must be a text")  # noqa: TRY004 - pydantic turns ValueError into its own error
+            raise ValueError(f"the message for {pattern!r} must be a text")  # noqa: TRY004 - pydantic turns ValueError into its own error
     return dict(entry)
 
 

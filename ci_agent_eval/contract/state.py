@@ -75,15 +75,15 @@ def compare_states(
 ) -> WatchedState:
     """Return the changes between two states, as far as they fit into a record."""
     changes = tuple(list_changes(before, after))
-    kept = _count_recorded(changes)
+    recorded = _count_recorded(changes)
     state = WatchedState(
         name=name,
         kind=kind,
         ignored=ignored,
         entries=len(after),
         sha256=hash_entries(after),
-        changes=changes[:kept],
-        omitted_changes=len(changes) - kept,
+        changes=changes[:recorded],
+        omitted_changes=len(changes) - recorded,
     )
     state._final = after  # noqa: SLF001 - it is not part of the file
     return state

@@ -72,14 +72,14 @@ class TokenUsage(FrozenModel):
 
 
 def sum_tokens(usages: Iterable[TokenUsage]) -> TokenUsage:
-    """Return the sum; its reasoning tokens are unknown if those of one usage are."""
-    known = tuple(usages)
-    reasoning = [usage.reasoning for usage in known if usage.reasoning is not None]
+    """Return the sum; its reasoning tokens are unknown if one usage does not tell them."""
+    listed = tuple(usages)
+    reasoning = [usage.reasoning for usage in listed if usage.reasoning is not None]
     return TokenUsage(
-        input=sum(usage.input for usage in known),
-        output=sum(usage.output for usage in known),
-        cached=sum(usage.cached for usage in known),
-        reasoning=sum(reasoning) if known and len(reasoning) == len(known) else None,
+        input=sum(usage.input for usage in listed),
+        output=sum(usage.output for usage in listed),
+        cached=sum(usage.cached for usage in listed),
+        reasoning=sum(reasoning) if listed and len(reasoning) == len(listed) else None,
     )
 
 

@@ -31,8 +31,8 @@ class Usage:
     def from_turns(cls, turns: Iterable[Turn], *sides: SideUsage | None) -> Usage:
         """Add up the turns of agents, and the tokens and costs of judges and simulated users."""
         answers = [turn for turn in turns if turn.role == "assistant"]
-        known = (side for side in sides if side is not None)
-        measured: list[Turn | SideUsage] = [*answers, *known]
+        used = (side for side in sides if side is not None)
+        measured: list[Turn | SideUsage] = [*answers, *used]
         return cls(
             len(answers),
             sum(len(turn.tool_calls) for turn in answers),

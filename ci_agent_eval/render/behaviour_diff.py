@@ -35,32 +35,30 @@ class TrajectoryDiff:
     """Both sequences of tool calls, and where they first differ."""
 
     place: str
-    """The tool call and turn, in our own words."""
-    argument: str | None
-    """The first argument that differs, foreign text; None: the tools differ."""
+    """The tool call, in our own words."""
     call: int
     """1-based tool call of the episode."""
     before: Sequence[str]
-    """Names of tools, foreign text; at `call` with the argument that differs."""
+    """Names of tools, foreign text."""
     after: Sequence[str]
-    episodes: str = ""
+    episodes: str
     """The episodes of this run that it shows, if not all; as `in the failing episodes`."""
-    share_before: str = ""
-    """How many episodes make these calls: `9 of 10 episodes`; empty: unknown."""
-    share_after: str = ""
+    share_before: str
+    """How many episodes make these calls: `9 of 10 episodes`."""
+    share_after: str
 
 
 def build_diff(found: Divergence) -> TrajectoryDiff:
-    """Return the diff with the argument that differs written at its call."""
+    """Return the diff in words."""
+    episodes, before, after = _EPISODES[found.episodes]
     return TrajectoryDiff(
-        describe_place(found),
-        found.argument,
+        f"tool call {format_count(found.call)}",
         found.call,
-        _with_argument(found, found.before, found.argument_before),
-        _with_argument(found, found.after, found.argument_after),
-        _EPISODES[found.episodes][0],
-        _describe_share(found.share_before, _EPISODES[found.episodes][1]),
-        _describe_share(found.share_after, _EPISODES[found.episodes][2]),
+        found.before,
+        found.after,
+        episodes,
+        _describe_share(found.share_before, before),
+        _describe_share(found.share_after, after),
     )
 
 
@@ -75,27 +73,9 @@ _EPISODES: dict[DivergingEpisodes, tuple[str, str, str]] = {
 }
 
 
-def _describe_share(share: tuple[int, int] | None, noun: str) -> str:
-    if share is None:
-        return ""
+def _describe_share(share: tuple[int, int], noun: str) -> str:
     noun = noun if share[1] == 1 else noun.replace("episode", "episodes")
     return f"{format_count(share[0])} of {format_count(share[1])} {noun}"
-
-
-def _with_argument(found: Divergence, names: Sequence[str], value: str | None) -> Sequence[str]:
-    at = found.call - 1
-    has_argument = found.argument_before is not None or found.argument_after is not None
-    if not has_argument or at >= len(names):
-        return names
-    given = "" if value is None else f"{found.argument}={value}"
-    return (*names[:at], f"{names[at]}({given})", *names[at + 1 :])
-
-
-def describe_place(found: Divergence) -> str:
-    """Return the tool call and turn of the first difference, in our own words."""
-    if not found.call_of_turn:
-        return f"turn {format_count(found.turn)}"
-    return f"tool call {format_count(found.call_of_turn)} of turn {format_count(found.turn)}"
 
 
 def join_steps(names: Sequence[str], call: int, arrow: str) -> str:
@@ -143,14 +123,14 @@ def list_changed_answer(pair: BehaviourPair) -> list[str]:
 
 
 def list_trajectory_lines(found: Divergence) -> list[str]:
-    """Return the tool calls of both sides of a comparison, for want of a conversation."""
+    """Return the tool calls of both sides of a comparison, where a conversation is missing."""
     diff = build_diff(found)
     before, now = (join_steps(names, diff.call, " → ") for names in (diff.before, diff.after))
-    if before == now:
-        return []
-    sides = ((_BEFORE, before, diff.share_before), (_NOW, now, diff.share_after))
-    lines = (f"{mark}{calls}{f'  ({share})' if share else ''}" for mark, calls, share in sides)
-    return [f"@@ tool calls: {_BOTH} @@", *lines]
+    return [
+        f"@@ tool calls: {_BOTH} @@",
+        f"{_BEFORE}{before}  ({diff.share_before})",
+        f"{_NOW}{now}  ({diff.share_after})",
+    ]
 
 
 def _list_user_lines(pair: BehaviourPair) -> Iterator[str]:

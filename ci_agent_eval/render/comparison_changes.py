@@ -395,8 +395,7 @@ def _write_tool(tool: ToolChange) -> Phrase:
 
 def _makes_other_calls(scenario: ScenarioComparison) -> bool:
     changed = scenario.behaviour is not None and scenario.behaviour.changed
-    divergence = scenario.divergence
-    return changed or (divergence is not None and divergence.argument is None)
+    return changed or scenario.divergence is not None
 
 
 def _has_same_calls(scenario: ScenarioComparison, renames: dict[str, str]) -> bool:

@@ -104,7 +104,7 @@ def _build_runs(found: Confirmation) -> ConfirmationRuns:
 
 
 def _merge_blocks(found: Confirmation, side: Side) -> tuple[EpisodeRecord, ...]:
-    """Return a side's episodes as those of one run; each block continues the iterations."""
+    """Return a side's episodes as one run; each block continues the iterations."""
     size = max((episode.iteration for run in found.runs for episode in run.episodes), default=0)
     records = [
         replace(record, iteration=record.iteration + (run.block - 1) * size)

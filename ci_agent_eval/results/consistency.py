@@ -98,8 +98,8 @@ def find_shared_scenarios(episodes: Iterable[EpisodeRecord]) -> list[Finding]:
 
 
 def _build_shared_finding(scenario: str, functions: Sequence[str]) -> Finding:
-    rest = len(functions) - _MAX_TESTS
-    names = ", ".join(functions[:_MAX_TESTS]) + (f" and {rest} more" if rest > 0 else "")
+    more = len(functions) - _MAX_TESTS
+    names = ", ".join(functions[:_MAX_TESTS]) + (f" and {more} more" if more > 0 else "")
     message = (
         f"scenario {scenario!r} is run by {len(functions)} tests ({names}); they count as its "
         "iterations; give each its own scenario_id unless that is meant"

@@ -58,7 +58,7 @@ def join_cases(
     """Compare the cases with the episodes, each given with the number of its run.
 
     `complete` is False if a JUnit file could not be read to its end: then episodes without a
-    case are no disagreement. The runs in `cut_short` were stopped: their files need not agree,
+    case do not disagree. The runs in `cut_short` were stopped: their files need not agree,
     but every failure in them must be in both.
     """
     by_nodeid = _group_attempts(episodes)
@@ -239,6 +239,6 @@ def _find_missing_cases(
 def _cap_findings(findings: list[Finding]) -> tuple[Finding, ...]:
     if len(findings) <= MAX_LISTED:
         return tuple(findings)
-    rest = len(findings) - MAX_LISTED
-    more = Finding("disagreement", "", f"and {rest} more disagreements of JSON and JUnit")
-    return (*findings[:MAX_LISTED], more)
+    more = len(findings) - MAX_LISTED
+    last = Finding("disagreement", "", f"and {more} more disagreements of JSON and JUnit")
+    return (*findings[:MAX_LISTED], last)

@@ -275,7 +275,7 @@ class _ResultsLoader:
         return self.is_part and len(shards) == 1 and shards[0] is not None and shards[0].empty
 
     def _merge_sources(self) -> Sequence[SourceFile]:
-        """Return the sources; those of one run or of all its shards have their default names."""
+        """Return the sources, with default names for one run or all its shards."""
         shards = [loaded for loaded in self.runs.values() if is_shard(loaded)]
         if len(self.runs) > 1 and len(shards) < len(self.runs):
             return self.sources

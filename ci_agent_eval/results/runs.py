@@ -68,7 +68,7 @@ class IncompleteRun:
     stop: SuiteStop | None = None
     """The suite budget that stopped the run, if one did."""
     unafforded: tuple[str, ...] = ()
-    """Required scenarios of which it left iterations out."""
+    """Required scenarios with iterations that did not run."""
 
     @property
     def finding(self) -> Finding:

@@ -183,8 +183,8 @@ def merge_sessions(sessions: Sequence[Session]) -> tuple[Session, ...]:
 def _find_max_wall_time(sessions: Iterable[Session]) -> float | None:
     """Return the wall time of parallel runs; None if one was not measured."""
     times = [session.wall_time_s for session in sessions]
-    known = [time for time in times if time is not None]
-    return max(known) if len(known) == len(times) else None
+    measured = [time for time in times if time is not None]
+    return max(measured) if len(measured) == len(times) else None
 
 
 def merge_sources(sources: Iterable[SourceFile]) -> list[SourceFile]:
@@ -193,7 +193,7 @@ def merge_sources(sources: Iterable[SourceFile]) -> list[SourceFile]:
     So the report names the same files for any split. Other sources stay unchanged.
     """
     merged: dict[str, SourceFile] = {}
-    rest: list[SourceFile] = []
+    others: list[SourceFile] = []
     for source in sources:
         name = source.path.rpartition("/")[2]
         if name in (RESULTS_NAME, JUNIT_NAME):
@@ -203,8 +203,8 @@ def merge_sources(sources: Iterable[SourceFile]) -> list[SourceFile]:
                 else _rename_source(source, name)
             )
         else:
-            rest.append(source)
-    return [*merged.values(), *rest]
+            others.append(source)
+    return [*merged.values(), *others]
 
 
 def _rename_source(source: SourceFile, name: str) -> SourceFile:

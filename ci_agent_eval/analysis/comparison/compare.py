@@ -162,7 +162,7 @@ class _RunScenarios:
 
 @dataclass(frozen=True)
 class _ScenarioPairing:
-    """Pairs the scenarios of the head with those of the baseline."""
+    """Pairs the scenarios of the head with the scenarios of the baseline."""
 
     runs: Sequence[_RunScenarios]
     after: _RunScenarios

@@ -73,7 +73,7 @@ def matches_any(
 
 
 def _drop_ignored(known: ConditionValues, across: Collection[str]) -> ConditionValues:
-    """Return the conditions with those of `across` set to unknown."""
+    """Return the conditions, with the names in `across` set to unknown."""
     if not across:
         return known
     named = zip(CONDITIONS, known, strict=True)

@@ -1,6 +1,6 @@
 """Confirm the drops of a comparison by runs of base and head that were made in turn.
 
-Both sides share the shift of the day, so their iterations are compared as those of one run.
+Both sides share the shift of the day, so their iterations are compared like iterations of one run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MIN_JUDGED_SHARE = 0.75
 """Share of the planned iterations that must be judged to refute a drop."""
 
 CompareSides = Callable[[Sequence[EpisodeRecord], Sequence[EpisodeRecord]], Comparison]
-"""Compares the episodes of the base with those of the head, run in turn."""
+"""Compares the episodes of base and head, run in turn."""
 
 
 def apply_confirmation(
@@ -43,7 +43,7 @@ def apply_confirmation(
     """Return the comparison with each drop confirmed, refuted or unclear.
 
     A refuted regression becomes `unconfirmed`, and a refuted drop of the suite no drop. Only the
-    iterations run again decide: those of the first run were selected for being bad.
+    iterations run again decide: the first run was selected for being bad.
     """
     doubted = [s for s in found.scenarios if s.call == "regression"]
     names = {name for s in doubted for name in (s.scenario_id, s.renamed_from)}

@@ -77,7 +77,7 @@ class ComparisonFinding:
 def list_comparison_findings(
     found: Comparison | NoBaseline, increases: AllowedIncreases
 ) -> Iterator[ComparisonFinding]:
-    """Yield all findings of a comparison by scenario, then those of the suite."""
+    """Yield all findings of a comparison, first by scenario, then about the suite."""
     if isinstance(found, NoBaseline):
         yield ComparisonFinding("baseline", f"no baseline: {found.reason}")
         return
@@ -209,7 +209,7 @@ def _format_differences(scenario: ScenarioComparison) -> str:
 
 
 def describe_set_aside(scenario: ScenarioComparison) -> str:
-    """Describe how many iterations are not compared, and of which side."""
+    """Describe how many iterations of which side are not compared."""
     before, after = scenario.before, scenario.after
     if after is not None and after.set_aside:
         share = f"{_format_share(after)} iterations {_is_or_are(after)}"

@@ -56,7 +56,7 @@ def compute_metric_changes(
 ) -> MetricChanges:
     """Return the change of each metric of the suite.
 
-    `measurements` are the values behind `sides`; `level` is that of a question about the suite.
+    `measurements` are the values behind `sides`; `level` is for a question about the suite.
     """
     costs, tokens, calls, turns, latencies = (
         MeasuredSuite(list(measurements[name].values()))
@@ -166,7 +166,7 @@ _LEVELS: tuple[tuple[Certainty, float | None], ...] = (
     ("certain", None),
     ("likely", LIKELY_LEVEL),
 )
-"""The level of each word; None: that of a question about the suite."""
+"""The level of each word; None: the level of a question about the suite."""
 
 
 def compare_quantiles(suite: MeasuredSuite, share: float) -> SuiteRatio | None:
@@ -225,7 +225,7 @@ def compare_means(suite: MeasuredSuite) -> SuiteRatio | None:
     """Compare the mean over the scenarios, one value for each iteration; None: nothing measured.
 
     The variance is of the iterations within their scenarios, by the delta method: a scenario that
-    costs nine times as much is no chance, however many others do not.
+    costs nine times as much is not a chance, however many others do not.
     """
     if not suite.scenarios:
         return None

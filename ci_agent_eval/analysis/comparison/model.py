@@ -207,9 +207,9 @@ class ScenarioBehaviour:
     """Number of episodes of all comparable baseline runs."""
     after: int
     sequences: tuple[SequenceCount, ...]
-    """The most frequent sequences, those of the base first."""
+    """The most frequent sequences, sorted by their frequency in the base."""
     typical_before: tuple[str, ...]
-    """The most frequent sequence of the base, and that of the head."""
+    """The most frequent sequence of the base, and of the head."""
     typical_after: tuple[str, ...]
     p_value: float | None = None
     """Adjusted p-value that the distribution of sequences changed, beyond what the suite's renamed
@@ -250,26 +250,17 @@ DivergingEpisodes = Literal["typical", "failing", "over_budget"]
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """The first divergence of two trajectories, and both sequences of tool calls."""
+    """Two sequences of tool calls, and where they first differ."""
 
-    turn: int
-    """1-based agent turn."""
     call: int
-    """1-based tool call of the whole episode."""
-    argument: str | None
-    """The first argument that differs; None: the tools differ."""
+    """1-based tool call of the episode."""
     before: tuple[str, ...]
     after: tuple[str, ...]
     """Names of the tools in order."""
-    call_of_turn: int = 0
-    """1-based tool call of the turn; 0: unknown, from a file of an older version."""
-    argument_before: str | None = None
-    """That argument in the baseline as JSON, cut around the difference; None: not passed."""
-    argument_after: str | None = None
+    share_before: tuple[int, int]
+    """Number of these episodes with that sequence in the base, and their number."""
+    share_after: tuple[int, int]
     episodes: DivergingEpisodes = "typical"
-    share_before: tuple[int, int] | None = None
-    """Number of these episodes with that sequence in the base, and their number; None: unknown."""
-    share_after: tuple[int, int] | None = None
 
 
 ScenarioMetric = Literal["cost_usd", "tokens", "typical_latency_ms"]

@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import groupby
 from typing import Literal, NamedTuple
 
@@ -19,7 +18,6 @@ from ci_agent_eval.analysis.comparison.run_variation import PassCounts
 from ci_agent_eval.analysis.loaded_results import (
     EpisodeRecord,
     OutcomeTally,
-    TrajectoryStep,
     tally_outcomes,
 )
 from ci_agent_eval.contract.episode import get_decisive_attempt
@@ -201,19 +199,13 @@ def _sample_run(place: int, iterations: Sequence[IterationAttempts]) -> Iterator
     if rated:
         scores = tuple(record.evaluation.score for record in rated if record.evaluation)
         is_adaptive = any(record.minimum_iterations is not None for record in judged)
-        sequences = Counter(list_tools(record.steps) for record in rated)
+        sequences = Counter(record.tools for record in rated)
         sequential = _count_passes(judged) if is_adaptive else None
         yield RunSample(place, _count_passes(rated), scores, sequences, sequential)
 
 
 def _count_passes(judged: Sequence[EpisodeRecord]) -> PassCounts:
     return PassCounts(sum(record.outcome == "passed" for record in judged), len(judged))
-
-
-@lru_cache(4096)
-def list_tools(steps: tuple[TrajectoryStep, ...]) -> ToolSequence:
-    """Return the names of the called tools, in order."""
-    return tuple(step.tool for step in steps)
 
 
 def _group_iterations(episodes: Sequence[EpisodeRecord]) -> Iterator[IterationAttempts]:
@@ -231,6 +223,6 @@ def _build_replay_key(attempts: IterationAttempts) -> tuple[object, ...] | None:
     if any(not record.calls.replayed or record.calls.live for record in attempts):
         return None
     return tuple(
-        (f.outcome, f.turns, f.steps, f.tokens, f.cost_usd, f.latencies_ms, f.model)
+        (f.outcome, f.turns, f.tools, f.tokens, f.cost_usd, f.latencies_ms, f.model)
         for f in attempts
     )

@@ -387,7 +387,7 @@ def find_needed_baseline(
 def _find_most_passes(failed_before: int, judged_before: int, level: float) -> Any:
     """Return for 1, 2, ... iterations the most passes for which Fisher's test detects a drop.
 
-    -1 if even 0 passes are no drop. Bisected for all numbers of iterations at once.
+    -1 if even 0 passes do not show a drop. Bisected for all numbers of iterations at once.
     """
     np = import_numpy()
     iterations = np.arange(1, MAX_ITERATIONS + 1)

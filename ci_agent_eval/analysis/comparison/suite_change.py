@@ -140,7 +140,7 @@ def sample_measure(
 ) -> list[SuiteSample]:
     """Return a sample of each scenario that the head and every usual run of the base measured.
 
-    Runs that lack more than half of the scenarios are no usual runs: they were of a part.
+    Runs that lack more than half of the scenarios do not count: they ran a part of the suite.
     """
     sides = [
         ({s.run: v for s in before.runs if (v := get_values(s))}, after.runs)
@@ -166,7 +166,7 @@ def mark_drops(changes: Sequence[SuiteChange], level: float) -> tuple[SuiteChang
 
 
 def _add_day(own: float, scenarios: int, day: DayVariation) -> VariancePart:
-    """Return the variance of the difference with that of a day's shift."""
+    """Return the variance of the difference, increased by a day's shift."""
     return combine_parts([VariancePart(own, scenarios - 1), day.shift])
 
 

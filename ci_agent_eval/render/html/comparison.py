@@ -150,7 +150,7 @@ def _build_pair(
         ],
         newly_over=[texts.name(name) for name in texts.first(scenario.newly_over)],
         renamed_from=texts.name(scenario.renamed_from) if scenario.renamed_from else None,
-        place=_describe_place(row, texts),
+        place=_describe_place(row),
         before=_build_steps(diff.before, diff.call, texts) if diff else [],
         after=_build_steps(diff.after, diff.call, texts) if diff else [],
         shares=(diff.share_before, diff.share_after) if diff else ("", ""),
@@ -176,12 +176,11 @@ def _list_figures(row: ComparisonRow) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _describe_place(row: ComparisonRow, texts: PageText) -> str:
+def _describe_place(row: ComparisonRow) -> str:
     if row.diff is None:
         return ""
-    argument = f", argument {texts.name(row.diff.argument)}" if row.diff.argument else ""
     episodes = f", {row.diff.episodes}" if row.diff.episodes else ""
-    return f"First divergence at {row.diff.place}{argument}{episodes}"
+    return f"First divergence at {row.diff.place}{episodes}"
 
 
 def _build_steps(names: Sequence[str], call: int, texts: PageText) -> list[Part]:
@@ -267,5 +266,5 @@ def _pick_episode(found: Sequence[Numbered], scenario: ScenarioComparison) -> in
     outcome = "failed" if _find_failing_sides(scenario)[1] else "passed"
     way = scenario.divergence.after if scenario.divergence else None
     wanted = [one for one in found if one[1].outcome == outcome] or found
-    same = (n for n, f in wanted if way is None or tuple(s.tool for s in f.steps) == way)
+    same = (n for n, f in wanted if way is None or f.tools == way)
     return next(same, next((number for number, _ in wanted), None))

@@ -61,21 +61,13 @@ def _render_diff(row: ComparisonRow) -> str:
     if row.diff is None:
         return ""
     where = f"first divergence at {row.diff.place}"
-    if row.diff.argument is not None:
-        where = f"{where}, argument {code_span(row.diff.argument, limit=SENTENCE_LIMIT)}"
     name = render_phrase(quote_name(row.name))
     return f"{name}, {where}:\n\n{code_block(_join_sides(row.diff), 20_000, 'diff')}"
 
 
 def _join_sides(found: TrajectoryDiff) -> str:
     before, after = (join_steps(names, found.call, " → ") for names in (found.before, found.after))
-    if before == after:
-        return f"  {before}"
-    return f"- {_add_share(before, found.share_before)}\n+ {_add_share(after, found.share_after)}"
-
-
-def _add_share(steps: str, share: str) -> str:
-    return f"{steps}  ({share})" if share else steps
+    return f"- {before}  ({found.share_before})\n+ {after}  ({found.share_after})"
 
 
 def _build_figures(view: ReportView, most: int) -> Fold | None:

@@ -185,17 +185,19 @@ class SampleCollector:
         return position
 
     def _keep_candidate(
-        self, known: dict[_ToolPath, _Candidate], episode: Episode, position: SpoolPosition
+        self, candidates: dict[_ToolPath, _Candidate], episode: Episode, position: SpoolPosition
     ) -> None:
         tool_path = _list_tool_path(episode)
-        if tool_path in known and known[tool_path].key < episode.key:
+        if tool_path in candidates and candidates[tool_path].key < episode.key:
             return
-        if tool_path not in known and len(known) >= MAX_TOOL_PATHS:
-            last = max(known, key=lambda one: known[one].key)
-            if known[last].key < episode.key:
+        if tool_path not in candidates and len(candidates) >= MAX_TOOL_PATHS:
+            last = max(candidates, key=lambda one: candidates[one].key)
+            if candidates[last].key < episode.key:
                 return
-            del known[last]
-        known[tool_path] = _Candidate(episode.key, position, episode, self._format_turns(episode))
+            del candidates[last]
+        candidates[tool_path] = _Candidate(
+            episode.key, position, episode, self._format_turns(episode)
+        )
 
     def _format_turns(self, episode: Episode) -> str | None:
         assert episode.trajectory is not None, "put() requires one"  # noqa: S101 - see put()

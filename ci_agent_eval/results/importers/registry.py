@@ -1,7 +1,7 @@
 """The importers of other tools' formats, in the order in which they are tried.
 
 Those of installed packages come last. Their code can do anything: whatever it raises is a problem
-of the file, and the episodes that it returns are validated like those of a file.
+of the file, and the episodes that it returns are validated like episodes of a file.
 """
 
 from __future__ import annotations

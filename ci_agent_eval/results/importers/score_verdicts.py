@@ -45,7 +45,7 @@ def judge_scores(
 
 
 def _collect_values(episodes: Iterable[EpisodeData]) -> dict[str, set[float | None]]:
-    """Return the values of each score, without those of cases that ended in an error."""
+    """Return the values of each score, except of cases that ended in an error."""
     values: dict[str, set[float | None]] = {}
     for episode in episodes:
         for score in episode.get("scores", ()):

@@ -196,7 +196,7 @@ def build_score(name: str, value: object, reason: str | None = None) -> EpisodeD
 
 
 def number_repeats(episodes: Iterable[EpisodeData]) -> Iterator[EpisodeData]:
-    """Yield the episodes; the iteration is the place among those of the same scenario and agent."""
+    """Yield the episodes; the iteration is the place among equal scenarios and agents."""
     seen: Counter[tuple[object, object]] = Counter()
     for episode in episodes:
         key = episode["scenario_id"], episode.get("agent")

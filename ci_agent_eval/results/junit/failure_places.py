@@ -163,13 +163,11 @@ class SourceFiles:
             return inside if inside != path else None
         parts = tuple(reversed([part for part in path.split("/") if part not in ("", ".", "..")]))
         needed = 2 if path.startswith("/") or path[1:2] == ":" else min(2, len(parts))
-        shared = {
-            known: _count_shared(parts, known) for known in self._paths_by_name.get(parts[0], ())
-        }
-        fitting = [known for known, n in shared.items() if n >= min(needed, len(known))]
+        shared = {one: _count_shared(parts, one) for one in self._paths_by_name.get(parts[0], ())}
+        fitting = [one for one, n in shared.items() if n >= min(needed, len(one))]
         folders = tuple(reversed(re.split(r"[./\\]", hint)))
-        ranks = {known: (shared[known], _count_shared(folders, known[1:])) for known in fitting}
-        best = [known for known in fitting if ranks[known] == max(ranks.values())]
+        ranks = {one: (shared[one], _count_shared(folders, one[1:])) for one in fitting}
+        best = [one for one in fitting if ranks[one] == max(ranks.values())]
         return "/".join(reversed(best[0])) if len(best) == 1 else None
 
 

@@ -70,7 +70,7 @@ def read_junit_tests(
     `episode_addresses` are the addresses of a run's episodes, by its JUnit file: in any other
     file the same address is another test's. `run_files` are the files that pytest wrote next to
     our session. Every file in `shard_files` repeats the collection errors of the whole suite,
-    which count once. `redact` removes secrets from what is kept of a case. `imported` are tests of
+    which count once. `redact` removes secrets from the kept cases. `imported` are tests of
     other formats, by the name of their file.
     """
     tests = JUnitTests(passed_on_retry)

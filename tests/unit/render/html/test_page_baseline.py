@@ -1,4 +1,4 @@
-"""The HTML report beside a baseline: changes, arguments and conversations of both sides."""
+"""The HTML report beside a baseline: changes and conversations of both sides."""
 
 from __future__ import annotations
 
@@ -11,17 +11,7 @@ from tests.builders import baseline, episode, failing, report, tool_call, turn
 from tests.render_reports import compared, regressed
 from tests.unit.render.html.rendered_page import data, left_out, page
 
-
-def refund(build, amount):
-    calls = [tool_call("lookup"), tool_call("refund", arguments={"amount": amount})]
-    return build(trajectory={"turns": [turn(tool_calls=calls)]})
-
-
-BUILT = {
-    "compared": compared,
-    "regressed": regressed,
-    "argument": lambda: report(refund(failing, 400), baseline=baseline([refund(episode, 40)])),
-}
+BUILT = {"compared": compared, "regressed": regressed}
 
 
 def test_changes_and_conversations_are_the_golden_ones(golden):

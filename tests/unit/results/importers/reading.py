@@ -45,5 +45,5 @@ def describe(item):
         return {"case": item._asdict()}
     record = build_episode_record(item.episode)
     figures = {"tokens": record.tokens, "cost_usd": record.cost_usd}
-    figures |= {"latencies_ms": record.latencies_ms, "steps": len(record.steps)}
+    figures |= {"latencies_ms": record.latencies_ms, "steps": len(record.tools)}
     return {"episode": json.loads(canonical_json(item.episode)), "figures": figures}
