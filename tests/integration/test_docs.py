@@ -385,7 +385,7 @@ def test_the_file_of_judges_loads_and_the_labels_parse(tmp_path):
     plan = load_plan(tmp_path / "judges.py")
     assert (len(plan.find_checks("refund_late")), len(plan.find_checks("greeting"))) == (3, 2)
     assert plan.find_budgets("greeting")[0].max_turns.limit == 4
-    labels = parse_labels(*blocks("csv", TEXTS["checks"]), is_lines=False)
+    labels = parse_labels(*blocks("csv", TEXTS["checks"]))
     assert [(label.iteration, label.passed) for label in labels] == [(1, True), (2, False)]
 
 

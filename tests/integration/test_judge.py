@@ -61,14 +61,11 @@ def test_a_changed_budget_is_measured_from_the_stored_turns(judged):
     assert "budgets" not in found["b"]
 
 
-def test_other_stored_assertions_stay_unless_only_the_checks_count(judged):
+def test_other_stored_assertions_stay(judged):
     failed = failing("a", trajectory=talk("When?", turn("Monday.")).trajectory)
     _, found = judged(KIND, failed)
     assert [a["name"] for a in found["a"]["assertions"]] == ["says sorry", "exact"]
     assert found["a"]["outcome"] == "failed"
-    _, found = judged(KIND, failed, keeps_stored=False)
-    assert [a["name"] for a in found["a"]["assertions"]] == ["exact"]
-    assert found["a"]["outcome"] == "passed"
 
 
 def test_an_episode_that_failed_otherwise_stays_failed(judged):
@@ -174,9 +171,9 @@ LABELS = "scenario_id,iteration,assertion,label,transcript\n"
 SUITE = [said(f"s{n}", f"{'Monday' if n < 6 else 'Soon'} {n}") for n in range(9)]
 
 
-def labelled(judged, tmp_path, lines, name="labels.csv", head=LABELS, **options):
-    (tmp_path / name).write_text(head + "".join(f"{line}\n" for line in lines))
-    return judged(KIND, *SUITE, labels=tmp_path / name, **options)[0]
+def labelled(judged, tmp_path, lines):
+    (tmp_path / "labels.csv").write_text(LABELS + "".join(f"{line}\n" for line in lines))
+    return judged(KIND, *SUITE, labels=tmp_path / "labels.csv")[0]
 
 
 def test_labels_are_compared_with_the_verdicts(judged, tmp_path):
@@ -187,9 +184,6 @@ def test_labels_are_compared_with_the_verdicts(judged, tmp_path):
     assert (found.judged_pass, found.pass_labels) == (5, 5)
     assert (found.judged_fail, found.fail_labels) == (3, 4)
     assert report.reasons == ()
-    as_lines = [json.dumps({"scenario_id": f"s{n}", "label": n < 5}) for n in range(9)]
-    again = labelled(judged, tmp_path, as_lines, "labels.jsonl", "")
-    assert again.checks[0].agreement == found
 
 
 def test_the_template_is_labelled_without_seeing_verdicts(judged, tmp_path):
@@ -262,7 +256,7 @@ def test_a_file_of_checks_that_means_nothing_is_refused(judged, source, problem)
         judged(source, said("a", "Monday."))
 
 
-def test_incomplete_results_fail_the_gate(judged, tmp_path):
+def test_incomplete_results_fail(judged, tmp_path):
     stored = store(tmp_path / "cut", said("a", "Monday.")) / "results.json"
     stored.write_text(stored.read_text().removesuffix("]}\n"))
     report, _ = judged(KIND, said("b", "x"), results=("cut",))

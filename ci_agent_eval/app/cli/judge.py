@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 EXIT_CODES = """\b
 Exit codes:
-  0    the gate passed
-  1    the gate failed: a check, a budget, or a missing verdict
+  0    every transcript was judged
+  1    a verdict is missing, or the stored results are not whole
   2    usage, configuration or input error
   3    unexpected error
   130  interrupted
@@ -38,13 +38,7 @@ Exit codes:
 @click.option(
     "--labels",
     type=click.Path(path_type=Path),
-    help="Human labels of these transcripts, CSV or JSON lines, to compare the judges with; "
-    "verdicts then do not fail the gate.",
-)
-@click.option(
-    "--only-checks",
-    is_flag=True,
-    help="Leave out the stored assertions; default: assertions of other names stay.",
+    help="Human labels of these transcripts, in CSV, to compare the judges with.",
 )
 @click.option(
     "--output",
@@ -75,7 +69,6 @@ def judge(
     checks: Path,
     results: tuple[str, ...],
     labels: Path | None,
-    only_checks: bool,
     output: Path,
     cassette: CassetteMode,
     cassette_dir: Path | None,
@@ -89,30 +82,24 @@ def judge(
     agent-eval judge judges.py --results labelled/ --labels labels.csv
     agent-eval judge judges.py --cassette replay
 
-    The judged results are in the output folder, for `agent-eval report` and `agent-eval compare`.
+    The judged results are in the output folder; `agent-eval report` gates them.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not rewrapped
     from ci_agent_eval.app.cli.settings_options import require_packages
 
     require_packages("agent-eval judge", "evals", "pydantic_ai", "pydantic_evals")
-    from ci_agent_eval.app.cli import get_today, load_cli_settings
     from ci_agent_eval.app.judging.job import JudgeJob, judge_results
-    from ci_agent_eval.config.settings import load_waivers
     from ci_agent_eval.render.terminal.report import render_judges
 
-    settings, root = load_cli_settings(None, {}), Path.cwd()
     job = JudgeJob(
-        root=root,
+        root=Path.cwd(),
         environ=os.environ,
         checks=checks,
         results=results or ("agent-eval-report",),
         output=output,
         concurrency=concurrency,
         labels=labels,
-        settings=settings,
-        quarantine=load_waivers(root, settings, get_today()).quarantine,
         cassette_mode=cassette,
         cassettes=cassette_dir or checks.parent / "judge-cassettes",
-        keeps_stored=not only_checks,
     )
     report = judge_results(job)
     if format_ == "json":
@@ -120,5 +107,5 @@ def judge(
     else:
         text = render_judges(report.checks, report.reasons, report.errors, report.transcripts)
         click.echo(text, nl=False)
-        click.echo(f"Judged results: {output}")
+        click.echo(f"Judged results, for `agent-eval report --results {output}`: {output}")
     return 1 if report.reasons else 0

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,8 +18,6 @@ from ci_agent_eval.analysis.judge_agreement import (
     TranscriptKey,
     summarize_checks,
 )
-from ci_agent_eval.analysis.loaded_results import LoadedResults, build_episode_record
-from ci_agent_eval.analysis.waivers import WaiverStatus
 from ci_agent_eval.app.judging.labels import (
     LabelMatcher,
     compute_transcript_digest,
@@ -34,19 +32,15 @@ from ci_agent_eval.app.judging.rejudge import (
     is_judgeable,
     load_plan,
 )
-from ci_agent_eval.config.options import Settings
-from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import RESULTS_NAME, UNNAMED_SUITE
 from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.gate.model import Reason, ReasonKind
-from ci_agent_eval.gate.report import build_report
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.render.numbers import count_noun
-from ci_agent_eval.render.sentences import describe_finding, describe_reason
+from ci_agent_eval.render.sentences import describe_finding
 from ci_agent_eval.results.json_text import redact_json
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.results.spool import EpisodeSpool, write_results
@@ -71,12 +65,8 @@ class JudgeJob:
     output: Path
     concurrency: int = 8
     labels: Path | None = None
-    settings: Settings = field(default_factory=Settings)
-    """Their gate is the report's, which applies to results without labels."""
-    quarantine: tuple[WaiverStatus, ...] = ()
     cassette_mode: CassetteMode = "off"
     cassettes: Path = Path("cassettes")
-    keeps_stored: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +75,7 @@ class JudgeReport:
 
     checks: tuple[JudgedCheck, ...]
     reasons: tuple[str, ...]
-    """Why the gate fails; empty: it passes."""
+    """Why the command fails; empty: every transcript was judged."""
     transcripts: int
     errors: tuple[str, ...]
     """Why judges gave no verdict, by scenario."""
@@ -97,7 +87,6 @@ class _StoredResults(NamedTuple):
     suite: str
     episodes: Sequence[Episode]
     problems: tuple[str, ...]
-    loaded: LoadedResults
 
 
 class _JudgedResults(NamedTuple):
@@ -139,7 +128,7 @@ def judge_results(job: JudgeJob) -> JudgeReport:
         matcher = LabelMatcher(job.labels, found.judged, found.digests, found.unjudged)
         matched = matcher.match_all(labels)
     redactor = redactor.with_secrets(secrets)
-    report = _build_report(job, stored, found, matched)
+    report = _build_report(stored, found, matched)
     # Errors of models are printed, too.
     report = dataclasses.replace(report, errors=tuple(map(redactor.text, report.errors)))
     with folder.hold_lock():
@@ -162,7 +151,7 @@ def _load_stored(patterns: Sequence[str], root: Path, redactor: Redactor) -> _St
         if one.blocking
     )
     suite = loaded.suites[0] if len(loaded.suites) == 1 else UNNAMED_SUITE
-    return _StoredResults(suite, tuple(decisive.values()), problems, loaded)
+    return _StoredResults(suite, tuple(decisive.values()), problems)
 
 
 async def _judge_stored(
@@ -189,42 +178,33 @@ async def _judge_stored(
         store=store,
         cassettes=job.cassettes,
         concurrency=job.concurrency,
-        keeps_stored=job.keeps_stored,
     )
     async with session:
         return await rejudging.judge_all(judgeable)
 
 
 def _build_report(
-    job: JudgeJob, stored: _StoredResults, found: _JudgedResults, labels: Mapping[LabelKey, bool]
+    stored: _StoredResults, found: _JudgedResults, labels: Mapping[LabelKey, bool]
 ) -> JudgeReport:
     errors = tuple(f"{one.episode.scenario_id}: {one.error}" for one in found.rejudged if one.error)
     costs = [one.usage.cost_usd for one in found.rejudged if one.usage is not None]
     return JudgeReport(
         checks=summarize_checks(found.judged, labels),
-        reasons=tuple(_list_reasons(job, stored, found, len(errors))),
+        reasons=tuple(_list_reasons(stored, len(errors))),
         transcripts=len(found.rejudged),
         errors=errors,
         cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
     )
 
 
-def _list_reasons(
-    job: JudgeJob, stored: _StoredResults, found: _JudgedResults, failed: int
-) -> Iterator[str]:
-    """Yield why the gate fails: by the results, and by the report's rules where none has labels.
-
-    Results with labels test the judge, and need transcripts that fail.
-    """
+def _list_reasons(stored: _StoredResults, failed: int) -> Iterator[str]:
+    """Yield why the transcripts, or the stored results, are not whole."""
     if stored.problems:
         yield f"the results are not whole: {'; '.join(stored.problems)}"
     ended = sum(one.outcome == "error" for one in stored.episodes)
     if failed or ended:
         transcripts, episodes = count_noun(failed, "transcript"), count_noun(ended, "episode")
         yield f"{transcripts} without a verdict, and {episodes} that ended in an error"
-    if job.labels is None:
-        judged = found.replace_in(stored.episodes)
-        yield from list_report_reasons(stored.loaded, judged, job.settings, job.quarantine)
 
 
 def _write_output(
@@ -240,45 +220,3 @@ def _write_output(
         write_results(job.output / RESULTS_NAME, stored.suite, spool, complete=is_complete)
     with replace_file(job.output / TEMPLATE_NAME) as file:
         file.write(redactor.text(render_label_template(found.judged, found.digests)))
-
-
-# Errors and doubtful results are reasons of `agent-eval judge` already.
-_KINDS: frozenset[ReasonKind] = frozenset(
-    {"scenario", "suite_pass_rate", "skipped", "incomplete", "evaluation", "budget"}
-)
-
-
-def list_report_reasons(
-    loaded: LoadedResults,
-    episodes: Sequence[Episode],
-    settings: Settings,
-    quarantine: tuple[WaiverStatus, ...],
-) -> Iterator[str]:
-    """Yield why `agent-eval report` would fail `episodes` in place of the loaded ones.
-
-    Budgets of the whole suite are left out: they limit a run, and judging again is none.
-    """
-    changed = replace(loaded, episodes=tuple(map(build_episode_record, episodes)))
-    report = build_report(
-        changed,
-        suite=settings.suite,
-        budgets=SuiteBudgets(),
-        policy=settings.policy,
-        quarantine=quarantine,
-    )
-    scenarios = {
-        (one.scenario.scenario_id, one.scenario.agent): one for one in report.judged_scenarios()
-    }
-    for reason in report.verdict.reasons:
-        found = scenarios.get((reason.scenario_id or "", reason.agent))
-        if reason.kind not in _KINDS or (found and found.judgement.status == "errored"):
-            continue
-        failures = found.scenario.failures if found and reason.kind == "scenario" else ()
-        yield _describe(reason, tuple(dict.fromkeys(one.assertion.name for one in failures)))
-
-
-def _describe(reason: Reason, failed: Sequence[str]) -> str:
-    name = "" if reason.scenario_id is None else f"{reason.scenario_id}: "
-    agent = "" if reason.agent is None else f" (agent {reason.agent})"
-    names = f"; failed: {', '.join(failed)}" if failed else ""
-    return f"{name}{describe_reason(reason)}{agent}{names}"

@@ -1,11 +1,10 @@
-"""Human labels of stored transcripts, CSV or JSON lines, matched with the judged assertions."""
+"""Human labels of stored transcripts, in CSV, matched with the judged assertions."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,6 @@ from ci_agent_eval.checks.judge_questions import render_judged_conversation
 from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.located_value import LocatedProblem
 from ci_agent_eval.errors import InputError
-
-_LINE_FILES = (".jsonl", ".ndjson")
 
 
 def compute_transcript_digest(episode: Episode) -> str:
@@ -34,7 +31,7 @@ def load_labels(path: Path) -> tuple[HumanLabel, ...]:
     except UnicodeDecodeError:
         raise InputError(f"{path}: is not a text in UTF-8; save the labels as UTF-8") from None
     try:
-        return parse_labels(text, is_lines=path.suffix.lower() in _LINE_FILES)
+        return parse_labels(text)
     except LocatedProblem as problem:
         raise InputError(f"{path}:{problem.line}: {problem.message}") from None
 
@@ -105,7 +102,7 @@ class LabelMatcher:
 def refuse_labelled_template(path: Path) -> None:
     """Raise InputError if a template has labels, which a new one would overwrite."""
     try:
-        parse_labels(path.read_text("utf-8-sig"), is_lines=False)
+        parse_labels(path.read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError, LocatedProblem):
         return
     raise InputError(
@@ -155,10 +152,9 @@ class HumanLabel:
     """Digest of the transcript that the person read; None: not compared."""
 
 
-def parse_labels(text: str, *, is_lines: bool) -> tuple[HumanLabel, ...]:
-    """Parse the labels of a file, JSON lines or CSV with a header. Raises LocatedProblem."""
-    rows = _read_json_lines(text) if is_lines else _read_table(text)
-    found = tuple(_build_label(line, row) for line, row in rows if _has_label(row))
+def parse_labels(text: str) -> tuple[HumanLabel, ...]:
+    """Parse the labels of a CSV file with a header. Raises LocatedProblem."""
+    found = tuple(_build_label(line, row) for line, row in _read_table(text) if _has_label(row))
     if not found:
         raise LocatedProblem(1, "has no label; write pass or fail in the column label")
     return found
@@ -167,19 +163,6 @@ def parse_labels(text: str, *, is_lines: bool) -> tuple[HumanLabel, ...]:
 def _has_label(row: dict[str, Any]) -> bool:
     """Return whether a row is labelled; a blank cell is a transcript that nobody has read yet."""
     return row.get("label") not in ("", None)
-
-
-def _read_json_lines(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise LocatedProblem(number, f"is not JSON: {error}") from None
-        if not isinstance(row, dict):
-            raise LocatedProblem(number, "is not an object with scenario_id and label")
-        yield number, row
 
 
 def _read_table(text: str) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -159,8 +159,6 @@ class Rejudging:
     store: CassetteStore
     cassettes: Path
     concurrency: int = 8
-    keeps_stored: bool = True
-    """Whether stored assertions of other names stay."""
 
     async def judge_all(self, episodes: Sequence[Episode]) -> tuple[RejudgedEpisode, ...]:
         """Judge episodes concurrently; return them in their order. Raises InputError."""
@@ -215,7 +213,7 @@ class Rejudging:
     ) -> RejudgedEpisode:
         new = [one.assertion for one in answers.results]
         names = {one.name for one in new}
-        kept = [one for one in episode.assertions if self.keeps_stored and one.name not in names]
+        kept = [one for one in episode.assertions if one.name not in names]
         usage = episode.judge if answers.usage is None else answers.usage + episode.judge
         judged = episode.model_copy(update={"judge": usage})
         built = _change_episode(judged, (*kept, *new), self._merge_budgets(episode), error)

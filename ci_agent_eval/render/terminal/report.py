@@ -205,22 +205,20 @@ def _list_ending(view: ReportView) -> Iterator[str]:
 
 MAX_ERRORS = 5
 """Errors of judges that are shown; further ones are counted."""
-MAX_REASONS = 20
-"""Reasons of the gate that are shown; further ones are counted."""
 
 
 def render_judges(
     checks: Sequence[JudgedCheck], reasons: Sequence[str], errors: Sequence[str], transcripts: int
 ) -> str:
-    """Return the figures of each assertion, and why the gate fails."""
+    """Return the figures of each assertion, and why the judging failed."""
     lines = [f"{count_noun(transcripts, 'transcript')} judged, no agent run", ""]
     for check in checks:
         lines += [*_list_check_lines(check), ""]
     if errors:
         lines.append(f"{count_noun(len(errors), 'transcript')} without a verdict:")
         lines += [*_list_first(errors, MAX_ERRORS), ""]
-    lines.append(f"Gate: {'failed' if reasons else 'passed'}")
-    lines += _list_first(reasons, MAX_REASONS)
+    if reasons:
+        lines += ["Failed:", *(f"  {escape_terminal(reason)}" for reason in reasons)]
     return "".join(f"{line}\n" for line in lines)
 
 
