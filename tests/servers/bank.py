@@ -8,11 +8,10 @@ Some of its tools fail.
 import argparse
 import os
 import sys
-from pathlib import Path
 
 import anyio
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.types import SamplingMessage, TextContent, ToolAnnotations
+from mcp.types import SamplingMessage, TextContent
 from pydantic import BaseModel
 
 
@@ -89,29 +88,6 @@ async def hang() -> str:
     """Never answer."""
     await anyio.sleep_forever()
     return "never"
-
-
-@server.tool(annotations=ToolAnnotations(readOnlyHint=True))
-async def read_slowly() -> str:
-    """Answer at once, but never in a server that was started first."""
-    if is_first_start(Path(os.environ["BANK_STARTED"])):
-        await anyio.sleep_forever()
-    return "read"
-
-
-def is_first_start(marker: Path) -> bool:
-    """Say whether the marker is made only now."""
-    try:
-        marker.touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    return True
-
-
-@server.tool(annotations=ToolAnnotations(readOnlyHint=True))
-def crash_reading() -> str:
-    """End the process in a tool that is declared to change nothing."""
-    os._exit(3)
 
 
 @server.tool()

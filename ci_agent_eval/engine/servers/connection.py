@@ -62,18 +62,6 @@ _REFUSALS = (ModelRetry, ToolFailed, UserError, AgentRunError, RefusedRequest)
 _Answer = TypeVar("_Answer")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ServerRequest:
-    """A request of an episode to a server."""
-
-    subject: str
-    episode_id: str
-    is_repeatable: bool = True
-    """Whether it changes nothing at the server and can be repeated."""
-    is_call: bool = False
-    """Whether it calls a tool."""
-
-
 @dataclass(slots=True, eq=False)
 class ServerConnection:
     """One connection to a server, with its process if we start it."""
@@ -82,15 +70,9 @@ class ServerConnection:
     environ: Mapping[str, str] = field(repr=False)
     toolset: MCPToolset[Any] = field(init=False)
     is_lost: bool = field(default=False, init=False)
-    has_served: bool = field(default=False, init=False)
-    """Whether it has answered a call."""
     _stderr: StderrTail | None = field(default=None, init=False)
     _process: Process | None = field(default=None, init=False)
     _stopping: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    _open_requests: list[ServerRequest] = field(default_factory=list, init=False)
-    """The open requests of all episodes, in order of start."""
-    _open_when_lost: tuple[ServerRequest, ...] = field(default=(), init=False)
-    """The open requests when the connection was lost: one of them is the cause."""
     _invalid_lines: int = field(default=0, init=False)
     """Lines on its stdout that were not messages of the protocol."""
 
@@ -148,43 +130,25 @@ class ServerConnection:
                     self._stderr.close()
 
     async def ask(
-        self, request: ServerRequest, send: Callable[[MCPToolset[Any]], Awaitable[_Answer]]
+        self, subject: str, send: Callable[[MCPToolset[Any]], Awaitable[_Answer]]
     ) -> _Answer:
         """Return the server's answer; an error that it answers is PydanticAI's exception.
 
         Raises ServerError if there is no answer. The connection is closed if it is lost.
         """
-        self._open_requests.append(request)
         try:
             async with asyncio.timeout(self.declared.call_timeout_s):
-                answer = await send(self.toolset)
+                return await send(self.toolset)
         except Exception as error:
             is_refusal = isinstance(error, _REFUSALS)
             cause = (error.__cause__ or error) if is_refusal else error
             # PydanticAI also makes a refusal of the SDK's errors of a lost connection.
             in_doubt = not is_refusal or isinstance(cause, MCPError)
             if in_doubt and not await self.is_answering():
-                if not self.is_lost:
-                    self._open_when_lost = tuple(self._open_requests)
                 await self.stop()
             elif is_refusal:
-                self.has_served |= request.is_call
                 raise
-            raise self._build_request_error(request, cause) from error
-        finally:
-            self._open_requests.remove(request)
-        self.has_served |= request.is_call
-        return answer
-
-    def may_repeat(self, request: ServerRequest) -> bool:
-        """Return whether another request can be the cause of the loss, and this be repeated.
-
-        If all open requests are repeatable, each may be the cause, and none is repeated: one
-        that crashes the server would be repeated forever.
-        """
-        return request.is_repeatable and not all(
-            other.is_repeatable for other in self._open_when_lost
-        )
+            raise self._build_request_error(subject, cause) from error
 
     async def reset(self) -> None:
         """Reset the server between two episodes as declared. Raises ServerError."""
@@ -216,23 +180,13 @@ class ServerConnection:
         redactor = Redactor.of(find_server_secrets(self.declared))
         return ServerError(redactor.text("\n".join(parts)))
 
-    def _build_request_error(self, request: ServerRequest, error: BaseException) -> ServerError:
+    def _build_request_error(self, subject: str, error: BaseException) -> ServerError:
         if isinstance(error, TimeoutError):
             limit_s = self.declared.call_timeout_s
-            return self.build_error(f"did not answer {request.subject} in {limit_s:g} s")
+            return self.build_error(f"did not answer {subject} in {limit_s:g} s")
         if not self.is_lost:
-            return self.build_error(
-                f"gave no answer to {request.subject} that can be read: {error}"
-            )
-        others = ", ".join(
-            f"{other.subject} (episode {other.episode_id})"
-            for other in self._open_when_lost
-            if other is not request
-        )
-        also = f"; open at the same time: {others}" if others else ""
-        return self.build_error(
-            f"was lost during {request.subject}: {_describe_cause(error)}{also}"
-        )
+            return self.build_error(f"gave no answer to {subject} that can be read: {error}")
+        return self.build_error(f"was lost during {subject}: {_describe_cause(error)}")
 
     async def _connect(self) -> None:
         server = self.declared
@@ -350,7 +304,6 @@ class EpisodeToolset(AbstractToolset[Any]):
     """
 
     server: MCPServer
-    episode_id: str
     connect: Callable[[], Awaitable[ServerConnection]]
     """Returns the connection to the running server, restarted if necessary."""
 
@@ -373,28 +326,15 @@ class EpisodeToolset(AbstractToolset[Any]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
         """Call a tool of the server."""
-        annotations = (tool.tool_def.metadata or {}).get("annotations") or {}
-        is_read_only = annotations.get("readOnlyHint") is True
-        request = ServerRequest(f"the call of {name}", self.episode_id, is_read_only, is_call=True)
-        return await self._send(request, lambda mcp: mcp.call_tool(name, tool_args, ctx, tool))
+        return await self.ask(
+            f"the call of {name}", lambda mcp: mcp.call_tool(name, tool_args, ctx, tool)
+        )
 
     async def ask(
         self, subject: str, send: Callable[[MCPToolset[Any]], Awaitable[_Answer]]
     ) -> _Answer:
-        """Send a request that changes nothing at the server. Raises ServerError."""
-        return await self._send(ServerRequest(subject, self.episode_id), send)
-
-    async def _send(
-        self, request: ServerRequest, send: Callable[[MCPToolset[Any]], Awaitable[_Answer]]
-    ) -> _Answer:
-        """Return the server's answer; repeat the request if another episode's call killed it."""
-        while True:
-            connection = await self.connect()
-            try:
-                return await connection.ask(request, send)
-            except ServerError:
-                if not connection.may_repeat(request):
-                    raise
+        """Return the answer of the server to a request. Raises ServerError if there is none."""
+        return await (await self.connect()).ask(subject, send)
 
 
 def _fill_in_port(server: MCPServer) -> MCPServer:

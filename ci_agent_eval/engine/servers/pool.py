@@ -15,13 +15,9 @@ from ci_agent_eval.engine.infrastructure_errors import ServerError
 from ci_agent_eval.engine.rate_limits import Sleep, compute_backoff_s
 from ci_agent_eval.engine.servers.cli import build_cli_toolset
 from ci_agent_eval.engine.servers.connection import EpisodeToolset, ServerConnection
-from ci_agent_eval.errors import InputError
 
 MAX_FAILED_STARTS = 3
 """Failed starts in a row after which the server is not started again."""
-
-MAX_RESTART_BACKOFF_S = 5.0
-"""Longest wait before a restart: one bad tool may cause a restart in every episode."""
 
 MAX_CONCURRENT_STARTS = 4
 """With more concurrent starts each server might miss its deadline."""
@@ -37,16 +33,12 @@ class SharedServer:
     environ: Mapping[str, str] = field(repr=False)
     starts: asyncio.Semaphore
     sleep: Sleep
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the episode that uses a server with isolation `reset`."""
     restarts: int = 0
     """Number of restarts: one for each crash."""
     _connection: ServerConnection | None = None
     _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _was_used: bool = False
     """Whether an episode has used it, so that it must be reset for the next one."""
-    _fruitless_crashes: int = 0
-    """Crashes in a row without an answered call before."""
     _failure: str | None = None
 
     async def connect(self, *, probe: bool = False) -> ServerConnection:
@@ -89,9 +81,6 @@ class SharedServer:
             await connection.stop()
             self._connection = None
             self.restarts += 1
-            self._fruitless_crashes = 0 if connection.has_served else self._fruitless_crashes + 1
-            if self._fruitless_crashes > 1:
-                await self._back_off(self._fruitless_crashes - 1)
         return await self._start_with_retries()
 
     async def _start_with_retries(self) -> ServerConnection:
@@ -105,7 +94,7 @@ class SharedServer:
             except ServerError as error:
                 failed_starts += 1
                 if failed_starts < MAX_FAILED_STARTS:
-                    await self._back_off(failed_starts)
+                    await self.sleep(compute_backoff_s(failed_starts, None))
                     continue
                 self._failure = (
                     f"{error}\n{MAX_FAILED_STARTS} starts in a row failed: "
@@ -116,60 +105,30 @@ class SharedServer:
                 return connection
         raise ServerError(self._failure)
 
-    async def _back_off(self, attempt: int) -> None:
-        await self.sleep(min(compute_backoff_s(attempt, None), MAX_RESTART_BACKOFF_S))
-
 
 @dataclass
-class ServerTurns:
-    """The turns of episodes at servers with isolation `reset`, one episode at a time.
+class ServerTurn:
+    """The turn of one episode at all servers with isolation `reset`, until it ends."""
 
-    An episode keeps its servers until it ends, and a later run of it may request more. Two
-    episodes could then wait for each other: the second one is refused.
-    """
-
-    _holders: dict[SharedServer, str] = field(default_factory=dict)
-    _awaited: dict[str, SharedServer] = field(default_factory=dict)
-    """The server that each waiting episode waits for."""
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _holder: str | None = None
+    _users: int = 0
+    """Number of servers and runs for which the holder has the turn."""
 
     @asynccontextmanager
-    async def hold(self, server: SharedServer, episode_id: str) -> AsyncIterator[None]:
-        """Wait until no other episode holds the server, and hold it.
-
-        Raises InputError if its holder waits, directly or not, for this episode.
-        """
-        self._refuse_deadlock(server, episode_id)
-        self._awaited[episode_id] = server
-        try:
-            await server.turn.acquire()
-        finally:
-            self._awaited.pop(episode_id, None)
-        self._holders[server] = episode_id
+    async def hold(self, episode_id: str) -> AsyncIterator[None]:
+        """Wait for the turn, unless the episode has it, and hold it."""
+        if self._holder != episode_id:
+            await self._lock.acquire()
+            self._holder = episode_id
+        self._users += 1
         try:
             yield
         finally:
-            del self._holders[server]
-            server.turn.release()
-
-    def _refuse_deadlock(self, server: SharedServer, episode_id: str) -> None:
-        if not self._waits_for(self._holders.get(server), episode_id):
-            return
-        held = sorted(s.server.label for s, holder in self._holders.items() if holder == episode_id)
-        raise InputError(
-            f"episode {episode_id}: it holds {', '.join(held)} and asks for {server.server.label}, "
-            f"which {self._holders[server]} has, who waits for this episode: neither could ever go "
-            'on. Give the first run of each an agent with all servers of isolation "reset" that '
-            "the episode needs, so that it takes them in one order with the others"
-        )
-
-    def _waits_for(self, episode: str | None, wanted: str) -> bool:
-        """Return whether an episode waits for another one, directly or not."""
-        for _ in self._holders:
-            awaited = self._awaited.get(episode or "")
-            episode = None if awaited is None else self._holders.get(awaited)
-            if episode == wanted:
-                return True
-        return False
+            self._users -= 1
+            if not self._users:
+                self._holder = None
+                self._lock.release()
 
 
 class ServerPool:
@@ -185,7 +144,7 @@ class ServerPool:
         self._private: set[ServerConnection] = set()
         self._cli: dict[CLIServer, AbstractToolset[Any]] = {}
         self._cli_lock = asyncio.Lock()
-        self._turns = ServerTurns()
+        self._turn = ServerTurn()
         self._starts = asyncio.Semaphore(MAX_CONCURRENT_STARTS)
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -210,18 +169,12 @@ class ServerPool:
     async def toolsets(
         self, servers: Sequence[Server], episode_id: str
     ) -> AsyncIterator[list[AbstractToolset[Any]]]:
-        """Open the toolsets of an episode's servers, in their order.
-
-        All episodes wait in the same order for exclusive servers, so that no two episodes wait
-        for each other. Raises ServerError, and InputError for an episode that holds servers
-        and would cause a deadlock.
-        """
-        toolsets: dict[Server, AbstractToolset[Any]] = {}
+        """Open the toolsets of an episode's servers, in their order. Raises ServerError."""
         async with AsyncExitStack() as stack:
-            for server in sorted(dict.fromkeys(servers), key=self._get_rank):
-                toolset = self.toolset(server, episode_id)
-                toolsets[server] = await stack.enter_async_context(toolset)
-            yield [toolsets[server] for server in dict.fromkeys(servers)]
+            yield [
+                await stack.enter_async_context(self.toolset(server, episode_id))
+                for server in dict.fromkeys(servers)
+            ]
 
     @asynccontextmanager
     async def toolset(self, server: Server, episode_id: str) -> AsyncIterator[AbstractToolset[Any]]:
@@ -241,13 +194,13 @@ class ServerPool:
                 yield _build_fixed_toolset(connection, server, episode_id)
         elif server.isolation == "reset":
             shared = self._get_shared_server(server)
-            async with self._turns.hold(shared, episode_id):
+            async with self._turn.hold(episode_id):
                 connection = await shared.connect_after_reset()
                 yield _build_fixed_toolset(connection, server, episode_id)
         else:
             shared = self._get_shared_server(server)
             await shared.connect(probe=server.command is None)
-            yield EpisodeToolset(server, episode_id, shared.connect)
+            yield EpisodeToolset(server, shared.connect)
 
     @asynccontextmanager
     async def _open_private(self, server: MCPServer) -> AsyncIterator[ServerConnection]:
@@ -272,13 +225,6 @@ class ServerPool:
                 self._cli[server] = await build_cli_toolset(server, self._environ)
             return self._cli[server]
 
-    def _get_rank(self, server: Server) -> int:
-        """Return the position in an order that is the same for all episodes."""
-        if isinstance(server, CLIServer) or server.isolation != "reset":
-            return -1
-        self._get_shared_server(server)
-        return list(self._shared).index(server)
-
 
 def _build_fixed_toolset(
     connection: ServerConnection, server: MCPServer, episode_id: str
@@ -291,4 +237,4 @@ def _build_fixed_toolset(
             raise connection.build_error(f"died between two calls of the episode {episode_id}")
         return connection
 
-    return EpisodeToolset(server, episode_id, connect)
+    return EpisodeToolset(server, connect)
