@@ -69,17 +69,15 @@ class RateLimitedModel(WrapperModel):
             return await self.wrapped.request(messages, settings, parameters)
         tokens = self._estimate_tokens(messages, settings)
         async with limiter.hold(tokens, self.exclude_wait) as entry:
-            started = limiter.clock()
             try:
                 response = await self.wrapped.request(messages, settings, parameters)
             except ModelRateLimitError as error:
-                limiter.back_off(started, compute_backoff_s(1, _cap_retry_after(error.retry_after)))
+                limiter.windows.pause(compute_backoff_s(1, _cap_retry_after(error.retry_after)))
                 raise
             calls = () if recorder is None else recorder.calls
             if calls and calls[-1].source == "replayed":
                 entry.give_back()
                 return response
-            limiter.concurrency.grow()
             if not response.usage.unmeasured_requests:
                 entry.amount = response.usage.total_tokens
             return response

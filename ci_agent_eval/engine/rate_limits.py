@@ -126,101 +126,38 @@ ExcludeWait = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass
-class Concurrency:
-    """The limit of open requests: halved after status 429, then increased step by step.
-
-    PydanticAI's ConcurrencyLimiter has a fixed number.
-    """
-
-    ceiling: int = 256
-    allowed: float = 256
-    _shrunk_at: float = float("-inf")
-
-    def has_capacity(self, open_requests: int) -> bool:
-        """Return whether another request may be opened."""
-        return open_requests < max(int(self.allowed), 1)
-
-    def shrink(self, now: float, started: float, open_requests: int) -> None:
-        """Halve the limit, once for all requests that were open at the time."""
-        if started < self._shrunk_at:
-            return
-        self._shrunk_at = now
-        self.allowed = max(min(self.allowed, open_requests) / 2, 1)
-
-    def grow(self) -> None:
-        """Increase the limit by one for each round of responses."""
-        self.allowed = min(self.allowed + 1 / max(self.allowed, 1), self.ceiling)
-
-
-@dataclass
 class Limiter:
     """The limits of one provider, for one event loop. Requests pass in order of arrival."""
 
     clock: Clock
     sleep: Sleep
     windows: RateWindows
-    concurrency: Concurrency = field(default_factory=Concurrency)
-    open_requests: int = 0
     _queue: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @classmethod
-    def create(
-        cls, clock: Clock, sleep: Sleep, rpm: int | None = None, tpm: int | None = None
-    ) -> Limiter:
-        """Create a limiter of requests and tokens per minute."""
-        windows = RateWindows(clock)
-        windows.lower_limits(rpm, tpm)
-        return cls(clock, sleep, windows)
+    def create(cls, clock: Clock, sleep: Sleep) -> Limiter:
+        """Create a limiter without limits."""
+        return cls(clock, sleep, RateWindows(clock))
 
     @asynccontextmanager
     async def hold(
         self, estimated_tokens: float, exclude_wait: ExcludeWait
     ) -> AsyncIterator[WindowEntry]:
-        """Hold a slot for a request; set the entry's amount to the used tokens."""
+        """Wait until a request may be sent; set the entry's amount to the used tokens."""
         entry = await self._acquire(estimated_tokens, exclude_wait)
         try:
             yield entry
         except BaseException:
             entry.amount = 0
             raise
-        finally:
-            self.open_requests -= 1
-            self._freed.set()
-
-    def back_off(self, started: float, pause_s: float) -> None:
-        """Pause all requests and reduce the concurrency."""
-        now = self.clock()
-        self.windows.pause(pause_s)
-        self.concurrency.shrink(now, started, self.open_requests)
 
     async def _acquire(self, amount: float, exclude_wait: ExcludeWait) -> WindowEntry:
-        if not self._queue.locked() and isinstance(entry := self._try_acquire(amount), WindowEntry):
-            return entry
+        if not self._queue.locked():
+            entry_or_wait = self.windows.take(amount)
+            if isinstance(entry_or_wait, WindowEntry):
+                return entry_or_wait
         with exclude_wait():
-            return await self._acquire_in_order(amount)
-
-    async def _acquire_in_order(self, amount: float) -> WindowEntry:
-        async with self._queue:
-            while not isinstance(entry_or_wait := self._try_acquire(amount), WindowEntry):
-                await self._wait_for_capacity(entry_or_wait)
-            return entry_or_wait
-
-    async def _wait_for_capacity(self, wait_s: float) -> None:
-        if wait_s == _UNTIL_FREED:
-            self._freed.clear()
-            await self._freed.wait()
-        else:
-            await self.sleep(max(wait_s, MIN_WAIT_S))
-
-    def _try_acquire(self, amount: float) -> WindowEntry | float:
-        """Open a request, or return the seconds to wait: `_UNTIL_FREED` until another ends."""
-        if not self.concurrency.has_capacity(self.open_requests):
-            return _UNTIL_FREED
-        entry_or_wait = self.windows.take(amount)
-        if isinstance(entry_or_wait, WindowEntry):
-            self.open_requests += 1
-        return entry_or_wait
-
-
-_UNTIL_FREED = float("inf")
+            async with self._queue:
+                while not isinstance(entry_or_wait := self.windows.take(amount), WindowEntry):
+                    await self.sleep(max(entry_or_wait, MIN_WAIT_S))
+                return entry_or_wait

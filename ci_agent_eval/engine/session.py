@@ -45,9 +45,6 @@ _MODEL_VARIABLE = re.compile(
 )
 """Matches environment variables that may hold a model's address or key, which a test may change."""
 
-MAX_LOOPS = 256
-"""Number of cached PydanticAI agents; each takes a few kilobytes."""
-
 Toolset: TypeAlias = "AbstractToolset[Any]"
 Server = MCPServer | CLIServer
 
@@ -103,7 +100,6 @@ class EngineSession:
     _limiters: dict[tuple[str | None, ...], Limiter] = field(default_factory=dict, init=False)
     _limits: set[object] = field(default_factory=set, init=False)
     _windows_by_origin: dict[str, RateWindows] = field(default_factory=dict, init=False)
-    _loops: dict[int, tuple[Agent, Loop[Any, str]]] = field(default_factory=dict, init=False)
     connections: ModelConnections = field(default_factory=ModelConnections, init=False, repr=False)
     """Connections of the models of PydanticAI agents."""
     _stack: AsyncExitStack | None = field(default=None, init=False)
@@ -140,23 +136,17 @@ class EngineSession:
         model = await self._open_model(agent.provider)
         return RateLimitedModel(model, self.get_limiter(agent.provider), exclude_wait)
 
-    def get_loop(self, agent: Agent) -> Loop[Any, str]:
-        """Return the PydanticAI agent of a declaration, cached because it has no state of runs."""
+    def build_loop(self, agent: Agent) -> Loop[Any, str]:
+        """Return the PydanticAI agent of a declaration."""
         from pydantic_ai import Agent as Loop  # noqa: PLC0415 - an extra
 
         from ci_agent_eval.engine.model import build_model_settings  # noqa: PLC0415 - an extra
 
-        if id(agent) not in self._loops:
-            loop: Loop[Any, str] = Loop(
-                instructions=agent.instructions,
-                model_settings=build_model_settings(agent.provider),
-                retries=agent.retries,
-            )
-            if len(self._loops) >= MAX_LOOPS:  # for tests that declare their agents
-                del self._loops[next(iter(self._loops))]
-            # The declaration is cached too, so that its id stays unique.
-            self._loops[id(agent)] = (agent, loop)
-        return self._loops[id(agent)][1]
+        return Loop(
+            instructions=agent.instructions,
+            model_settings=build_model_settings(agent.provider),
+            retries=agent.retries,
+        )
 
     def get_limiter(self, provider: Provider) -> Limiter:
         """Return the provider's limiter, with the tightest limits of all declarations."""

@@ -59,7 +59,7 @@ class DeclaredAgent:
             set_waiting(False)
             try:
                 await run_loop(
-                    self.session.get_loop(agent),
+                    self.session.build_loop(agent),
                     work,
                     record,
                     model=await self.session.build_run_model(agent, work.deadline.exclude_wait),

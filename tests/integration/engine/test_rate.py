@@ -123,7 +123,7 @@ def test_one_episodes_refusal_holds_the_next_ones_request_too():
     limiter = Limiter.create(clock, clock.sleep)
 
     async def next_one():
-        limiter.back_off(started=clock(), pause_s=30)
+        limiter.windows.pause(30)
         async with limiter.hold(0, nullcontext):
             return clock.now
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_agent_eval.engine.rate_limits import MINUTE_S, Concurrency, RateWindow, RateWindows
+from ci_agent_eval.engine.rate_limits import MINUTE_S, RateWindow, RateWindows
 
 
 def test_what_is_beyond_the_limit_waits_for_an_empty_window():
@@ -36,35 +36,3 @@ def test_no_minute_ever_holds_more_than_the_limit(limit, gaps, amounts):
         taken.append((now, amount))
         minute = [size for at, size in taken if now - MINUTE_S < at]
         assert sum(minute) <= limit or len(minute) == 1
-
-
-def test_concurrency_halves_and_grows_one_by_one():
-    allowed = Concurrency()
-    assert allowed.has_capacity(255)
-    allowed.shrink(now=10, started=5, open_requests=8)
-    assert not allowed.has_capacity(4)
-    assert allowed.has_capacity(3)
-    for _ in range(4):
-        allowed.grow()
-    assert allowed.has_capacity(4) is (allowed.allowed >= 5)
-    allowed.grow()
-    assert allowed.has_capacity(4)
-
-
-def test_one_burst_of_refusals_halves_once():
-    allowed = Concurrency()
-    for _ in range(5):
-        allowed.shrink(now=10, started=9, open_requests=8)
-    assert allowed.allowed == 4
-    allowed.shrink(now=12, started=11, open_requests=4)
-    assert allowed.allowed == 2
-
-
-def test_one_request_is_always_allowed_and_growth_ends_at_the_ceiling():
-    allowed = Concurrency(ceiling=3, allowed=3)
-    for now in range(10):
-        allowed.shrink(now=now, started=now, open_requests=1)
-    assert allowed.has_capacity(0)
-    for _ in range(100):
-        allowed.grow()
-    assert allowed.allowed == 3
