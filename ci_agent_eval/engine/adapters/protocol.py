@@ -10,10 +10,10 @@ from ci_agent_eval.contract.jsonable import clean_text, to_jsonable
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.stops import COMPLETED, AgentStop, Stop, StopReason
 from ci_agent_eval.contract.trajectory import TokenUsage, ToolCall, TrajectoryAgent, Turn
-from ci_agent_eval.engine.adapters.model_connections import ModelConnections
 from ci_agent_eval.engine.cassette.session import CassetteSession
 from ci_agent_eval.engine.limits import Clock, Guard, PausableDeadline, RunLimits
 from ci_agent_eval.engine.result import ImageContent
+from ci_agent_eval.engine.session import ModelConnections
 from ci_agent_eval.engine.traffic import RunTraffic
 from ci_agent_eval.recording import Reply
 from ci_agent_eval.recording.faults import EpisodeFaults

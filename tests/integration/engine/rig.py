@@ -13,11 +13,10 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
-from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.cassette import CassetteMode, CassetteStore
 from ci_agent_eval.engine.declarations import Agent, CLIServer, Provider
 from ci_agent_eval.engine.result import AgentResult
-from ci_agent_eval.engine.run import aitest_run
+from ci_agent_eval.engine.run import aitest_run, run_adapter
 from ci_agent_eval.engine.session import EngineSession
 from ci_agent_eval.redaction import Redactor
 from tests.model_server import ModelServer

@@ -7,11 +7,10 @@ import sys
 import pytest
 from pydantic_ai import Agent
 
-from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.engine.cassette.store import build_cassette_path
 from ci_agent_eval.engine.result import CassetteCounts
-from ci_agent_eval.engine.run import aitest_run
+from ci_agent_eval.engine.run import aitest_run, run_adapter
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
 from tests.integration.engine import rig

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import gc
 import time
-import weakref
 
 import pytest
 from pydantic_ai import Agent as Loop
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.wrapper import WrapperModel
 
-from ci_agent_eval.engine.adapters.model_connections import MAX_IDLE
 from ci_agent_eval.engine.cassette.store import MAX_CACHED, CassetteStore
-from ci_agent_eval.engine.declarations import Agent, Provider
 from ci_agent_eval.engine.run import aitest_run
-from ci_agent_eval.engine.session import EngineSession
+from ci_agent_eval.engine.session import MAX_IDLE, EngineSession
 from ci_agent_eval.redaction import Redactor
 from tests.integration.engine.rig import model_of
 from tests.model_server import ModelServer

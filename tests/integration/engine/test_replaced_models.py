@@ -14,10 +14,10 @@ from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.models import Model
 
-from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.cassette import CassetteStore
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.engine.result import CassetteCounts
+from ci_agent_eval.engine.run import run_adapter
 from ci_agent_eval.redaction import Redactor
 from tests.integration.engine.rig import model_of
 from tests.model_server import ModelServer

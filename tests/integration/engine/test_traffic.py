@@ -11,9 +11,9 @@ import time
 import openai
 import pytest
 
-from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.limits import RunLimits
 from ci_agent_eval.engine.rate_limits import RateWindows
+from ci_agent_eval.engine.run import run_adapter
 from ci_agent_eval.model_traffic import hooks
 from ci_agent_eval.model_traffic.trajectory import TrajectoryReader
 from ci_agent_eval.recording import Reply

@@ -14,8 +14,8 @@ from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.toolsets import FunctionToolset
 
-from ci_agent_eval.engine.adapters.run import run_adapter
 from ci_agent_eval.engine.limits import RunLimits
+from ci_agent_eval.engine.run import run_adapter
 from tests.integration.engine.rig import model_of
 from tests.model_server import ModelServer
 from tests.model_server.script import call

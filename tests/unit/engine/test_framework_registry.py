@@ -11,7 +11,7 @@ from pydantic_ai import Agent
 from ci_agent_eval.authoring.simulation.app_under_test import is_engine_agent
 from ci_agent_eval.engine.adapters.frameworks.registry import FRAMEWORKS, find_framework
 from ci_agent_eval.engine.adapters.loop import LoopAgent
-from ci_agent_eval.engine.adapters.run import build_adapter
+from ci_agent_eval.engine.run import build_adapter
 from ci_agent_eval.errors import InputError
 from tests.tables import each_row
 
