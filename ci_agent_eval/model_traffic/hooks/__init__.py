@@ -1,4 +1,6 @@
-"""The model calls of this process as its HTTP clients send them: httpx, httpx2, urllib3, aiohttp.
+"""The model calls of this process as its HTTP clients send them.
+
+These are httpx, httpx2, urllib3, aiohttp, and lm15 inside DSPy.
 
 `install` replaces a few methods of the clients that are imported, and of the others as soon as
 they are; it imports none. Requests in a model format go to the recorder of their episode
@@ -15,6 +17,7 @@ from contextlib import contextmanager
 from ci_agent_eval.model_traffic.hooks import (
     aiohttp_sessions,
     httpx_clients,
+    lm15_transports,
     threads,
     urllib3_pools,
 )
@@ -26,6 +29,7 @@ _restore_threads: list[Callable[[], None]] = []
 _libraries = LibraryPatches(
     {
         "aiohttp": aiohttp_sessions.list_patches,
+        "dspy._vendor.lm15.transports": lm15_transports.list_patches,
         "httpx": httpx_clients.list_patches,
         "httpx2": httpx_clients.list_patches,
         "urllib3": urllib3_pools.list_patches,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 WINDOWS = pytest.StashKey[Any]()
 """Returns the rate limits of a model API's address."""
 
-CLIENTS = frozenset({"aiohttp", "httpx", "httpx2", "urllib3"})
+CLIENTS = frozenset({"aiohttp", "dspy._vendor.lm15.transports", "httpx", "httpx2", "urllib3"})
 """The HTTP clients that the hooks watch; without one there is no traffic to watch."""
 
 
