@@ -7,7 +7,7 @@ import inspect
 import linecache
 import math
 import sys
-from collections.abc import Awaitable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from types import FrameType
 from typing import Any, Protocol, SupportsFloat, overload
 
@@ -17,7 +17,11 @@ from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.contract.jsonable import clean_text
 from ci_agent_eval.contract.wording import shorten_text
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.recording.active_episode import RunningEpisode, get_active_episode
+from ci_agent_eval.recording.active_episode import (
+    RunningEpisode,
+    get_active_episode,
+    require_await,
+)
 from ci_agent_eval.recording.check_value import (
     add_location,
     parse_score,
@@ -145,41 +149,21 @@ def _apply_check(
         )
     assertions, place = check_.assertions(episode.recorder.snapshot()), _find_location(caller)
     if inspect.isawaitable(assertions):
-        return _AwaitableCheck(check_, assertions, prefix, place, episode)
+        location = f" ({place[0]}:{place[1]})" if place else ""
+        recorded = _record_awaited(check_, assertions, prefix, place)
+        return require_await("check", recorded, location, awaits=assertions)
     return _record_assertions(prefix_names(validate_assertions(check_, assertions), prefix), place)
 
 
-class _AwaitableCheck(Awaitable[bool]):
-    """The result of an async Check, once awaited."""
-
-    def __init__(
-        self,
-        check_: object,
-        assertions: Awaitable[Iterable[Assertion]],
-        prefix: str | None,
-        place: _SourceLocation,
-        episode: RunningEpisode,
-    ) -> None:
-        self._check = check_
-        self._awaitable = assertions
-        self._prefix = prefix
-        self._place = place
-        self._episode = episode
-        episode.unawaited_checks.append(self.close_unawaited)
-
-    def close_unawaited(self) -> str:
-        """Close the awaitable, and return the problem and its correction."""
-        if inspect.iscoroutine(self._awaitable):
-            self._awaitable.close()
-        location = f" ({self._place[0]}:{self._place[1]})" if self._place else ""
-        return f"check(...) was not awaited{location}; write `await check(...)`"
-
-    def __await__(self) -> Generator[Any, Any, bool]:
-        __tracebackhide__ = True
-        if self.close_unawaited in self._episode.unawaited_checks:
-            self._episode.unawaited_checks.remove(self.close_unawaited)
-        assertions = validate_assertions(self._check, (yield from self._awaitable.__await__()))
-        return _record_assertions(prefix_names(assertions, self._prefix), self._place)
+async def _record_awaited(
+    check_: object,
+    assertions: Awaitable[Iterable[Assertion]],
+    prefix: str | None,
+    place: _SourceLocation,
+) -> bool:
+    __tracebackhide__ = True
+    found = validate_assertions(check_, await assertions)
+    return _record_assertions(prefix_names(found, prefix), place)
 
 
 def _record_assertions(assertions: Sequence[Assertion], place: _SourceLocation) -> bool:

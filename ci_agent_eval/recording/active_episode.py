@@ -185,14 +185,21 @@ def leave_shared_fixture() -> None:
     holder.shared_fixtures = max(holder.shared_fixtures - 1, 0)
 
 
-def require_await(name: str, coroutine: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
-    """Return the coroutine; the active episode fails if it is never awaited."""
+def require_await(
+    name: str, coroutine: Coroutine[Any, Any, T], place: str = "", *, awaits: object = None
+) -> Coroutine[Any, Any, T]:
+    """Return the coroutine; the active episode fails if it is never awaited.
+
+    `place` is where it was made, and `awaits` another one that it would await.
+    """
 
     def close_unawaited() -> str | None:
         if inspect.getcoroutinestate(coroutine) != inspect.CORO_CREATED:
             return None
         coroutine.close()
-        return f"{name}(...) was not awaited; write `await {name}(...)`"
+        if inspect.iscoroutine(awaits):
+            awaits.close()
+        return f"{name}(...) was not awaited{place}; write `await {name}(...)`"
 
     if (episode := get_active_episode()) is not None:
         episode.unawaited_checks.append(close_unawaited)

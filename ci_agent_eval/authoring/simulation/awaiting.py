@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
-from typing import Any, NoReturn, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.recording import EpisodeRecorder
-from ci_agent_eval.recording.active_episode import get_active_episode
+from ci_agent_eval.recording.active_episode import get_active_episode, require_await
 
 LOOP_FIXTURE = "_agent_eval_run"
 """The plugin's fixture that runs an awaitable on the event loop of async tests."""
@@ -89,7 +89,7 @@ def run_or_defer(name: str, coroutine: Coroutine[Any, Any, T]) -> T:
     Typed as the coroutine's result, which therefore must be awaitable too.
     """
     if _is_loop_running():
-        return cast("T", Deferred(name, coroutine))
+        return cast("T", require_await(name, coroutine))
     return run_sync(coroutine)
 
 
@@ -99,41 +99,3 @@ def _is_loop_running() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-class NotAwaitedError(InputError, AttributeError):
-    """Raised if an async test uses a result that it has not awaited."""
-
-
-class Deferred:
-    """A coroutine that an async test must await; other uses raise NotAwaitedError."""
-
-    def __init__(self, name: str, coroutine: Coroutine[Any, Any, Any]) -> None:
-        self._name = name
-        self._coroutine = coroutine
-        self._episode = get_active_episode()
-        if self._episode is not None:
-            self._episode.unawaited_checks.append(self.close_unawaited)
-
-    def close_unawaited(self) -> str:
-        """Close the coroutine, and return the problem and its correction."""
-        self._coroutine.close()
-        return f"{self._name}(...) was not awaited; write `await {self._name}(...)`"
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        if self._episode is not None and self.close_unawaited in self._episode.unawaited_checks:
-            self._episode.unawaited_checks.remove(self.close_unawaited)
-        return self._coroutine.__await__()
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise self._build_error()
-
-    def __getitem__(self, _: object) -> NoReturn:
-        raise self._build_error()
-
-    def _build_error(self) -> NotAwaitedError:
-        return NotAwaitedError(
-            f"{self._name} has not run yet: this is async code; write `await {self._name}(...)`"
-        )
