@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
+
+from pydantic import PositiveInt
 
 from ci_agent_eval.authoring.simulation.message_files import AttachedBytes, MessageFile, parse_files
 from ci_agent_eval.checks import as_check
+from ci_agent_eval.contract.fields import NonBlankText, validate_value
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.errors import InputError
 
@@ -27,8 +30,7 @@ class UserStep:
     files: Sequence[MessageFile] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.text, str | None):
-            raise InputError(f"UserStep.text: must be a text, got {self.text!r}")
+        validate_value("UserStep", "text", str | None, self.text)
         object.__setattr__(self, "files", parse_files("UserStep.files", self.files))
         if self.files and self.text is None:
             raise InputError("UserStep.files: need a text; write one")
@@ -46,11 +48,7 @@ class ProceedStep:
     turns: int | None = None
 
     def __post_init__(self) -> None:
-        turns = self.turns
-        if turns is not None and (isinstance(turns, bool) or not isinstance(turns, int)):
-            raise InputError(f"ProceedStep.turns: must be a whole number, got {turns!r}")
-        if turns is not None and turns < 1:
-            raise InputError(f"ProceedStep.turns: must be 1 or more, got {turns!r}")
+        validate_value("ProceedStep", "turns", PositiveInt | None, self.turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +59,8 @@ class MessageStep:
     text: str
 
     def __post_init__(self) -> None:
-        if self.role not in get_args(InjectedRole):
-            known = ", ".join(get_args(InjectedRole))
-            raise InputError(f"MessageStep.role: must be one of {known}, got {self.role!r}")
-        if not isinstance(self.text, str) or not self.text:
-            raise InputError(f"MessageStep.text: must be a text, got {self.text!r}")
+        validate_value("MessageStep", "role", InjectedRole, self.role)
+        validate_value("MessageStep", "text", NonBlankText, self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +72,7 @@ class ToolResultStep:
     arguments: Any = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.tool, str) or not self.tool:
-            raise InputError(f"ToolResultStep.tool: must be a tool's name, got {self.tool!r}")
+        validate_value("ToolResultStep", "tool", NonBlankText, self.tool)
         object.__setattr__(self, "result", to_jsonable(self.result))
         object.__setattr__(self, "arguments", to_jsonable(self.arguments))
 
@@ -99,8 +93,7 @@ class CheckStep:
             raise InputError(
                 f"CheckStep.check: must be a Check, or a function of the conversation, not {kind}"
             )
-        if self.of not in get_args(CheckedPart):
-            raise InputError(f"CheckStep.of: must be conversation or turn, got {self.of!r}")
+        validate_value("CheckStep", "of", CheckedPart, self.of)
 
 
 @dataclass(frozen=True, slots=True)

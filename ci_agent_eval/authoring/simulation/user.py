@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
+
+from pydantic import PositiveInt
 
 from ci_agent_eval.authoring.simulation.awaiting import await_if_needed, run_sync
 from ci_agent_eval.authoring.simulation.result import (
@@ -28,9 +31,12 @@ from ci_agent_eval.authoring.simulation.user_model import (
     ask_user_model,
 )
 from ci_agent_eval.contract.episode import SideUsage
+from ci_agent_eval.contract.fields import NonBlankText, validate_value
 from ci_agent_eval.errors import InputError
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
+
+_validate = partial(validate_value, "SimulatedUser")
 
 MessageSource: TypeAlias = Callable[[int, History], Coroutine[Any, Any, Any]]
 """Returns a message by its number (from 0) in a conversation, or why there is none."""
@@ -68,14 +74,17 @@ class SimulatedUser:
         stop_token: str | None = STOP_TOKEN,
         timeout_s: float | None = 60.0,
     ) -> None:
-        self.persona = _require_text("persona", persona)
+        self.persona = _validate("persona", NonBlankText, persona)
         self.model = model
         self.fixed_responses = parse_responses(fixed_responses or ())
         self.script = None if script is None else parse_script(script)
-        self.max_history_messages = _require_count(max_history_messages)
-        self.goal = None if goal is None else _require_text("goal", goal)
-        self.private_facts: Mapping[str, str] = _require_facts(private_facts or {})
-        self.stop_token = None if stop_token is None else _require_text("stop_token", stop_token)
+        self.max_history_messages: int | None = _validate(
+            "max_history_messages", PositiveInt | None, max_history_messages
+        )
+        self.goal: str | None = _validate("goal", NonBlankText | None, goal)
+        facts = _validate("private_facts", Mapping[NonBlankText, NonBlankText], private_facts or {})
+        self.private_facts: Mapping[str, str] = dict(facts)
+        self.stop_token: str | None = _validate("stop_token", NonBlankText | None, stop_token)
         self.timeout_s = timeout_s
         self._session: UserSession | None = None
         if self.fixed_responses and self.script is not None:
@@ -177,28 +186,3 @@ def open_declared_session(user: SimulatedUser) -> UserSession:
 def _is_declared_user(user: SimulatedUser) -> bool:
     """Return whether the user's class does not override `generate_response`."""
     return type(user).generate_response is SimulatedUser.generate_response
-
-
-def _require_text(name: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise InputError(f"SimulatedUser.{name}: must be a text that is not empty, got {value!r}")
-    return value
-
-
-def _require_facts(given: object) -> dict[str, str]:
-    if not isinstance(given, Mapping):
-        raise InputError(f"SimulatedUser.private_facts: must be a mapping, got {given!r}")
-    for name, fact in given.items():
-        _require_text(f"private_facts[{name!r}]", fact)
-        _require_text("private_facts, the name of a fact", name)
-    return dict(given)
-
-
-def _require_count(value: object) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(
-            f"SimulatedUser.max_history_messages: must be a whole number, 1 or more, got {value!r}"
-        )
-    return value

@@ -180,16 +180,6 @@ class TestApps:
 
 
 class TestAwaiting:
-    def test_a_result_is_none_before_it_is_awaited(self):
-        async def forget():
-            pending = run_simulation(echo, user("a"), max_turns=1)
-            for look in (lambda: pending.turns, lambda: pending["turns"]):
-                with pytest.raises(InputError, match=r"write `await run_simulation\(...\)`"):
-                    look()
-            return await pending
-
-        assert asyncio.run(forget()).turns == 1
-
     def test_two_may_run_at_once(self):
         async def app(message, *, thread_id):
             await asyncio.sleep(0)
@@ -243,7 +233,7 @@ class TestModels:
             ({"fixed_responses": ["a"], "script": ["b"]}, "give fixed_responses or a script"),
             ({"script": []}, None),
             ({"fixed_responses": ["a"], "stop_token": ""}, "SimulatedUser.stop_token: must be"),
-            ({"fixed_responses": ["a"], "max_history_messages": 0}, "1 or more, got 0"),
+            ({"fixed_responses": ["a"], "max_history_messages": 0}, "got 0"),
             ({"fixed_responses": ["a"], "goal": print}, "SimulatedUser.goal: must be a text"),
         ],
     )
@@ -270,5 +260,5 @@ class TestModels:
 
     @pytest.mark.parametrize("turns", [0, -1, True, 2.5, None])
     def test_turns_are_a_whole_number(self, turns):
-        with pytest.raises(InputError, match="max_turns must be a whole number"):
+        with pytest.raises(InputError, match="max_turns: must be a whole number"):
             run_simulation(echo, user(), max_turns=turns)
