@@ -10,25 +10,43 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
+from typing import Annotated, Any
 
-import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from ci_agent_eval.contract.base import get_plain_message
+from ci_agent_eval.contract.located_value import LocatedProblem
+from ci_agent_eval.contract.located_yaml import parse_located_yaml
 from ci_agent_eval.errors import InputError
 
 SKILL_FILE = "SKILL.md"
 FOLDERS = ("references", "scripts", "assets")
 """Folders of files that the agent may read on demand."""
 
-MAX_NAME, MAX_DESCRIPTION, MAX_COMPATIBILITY = 64, 1_024, 500
-"""Maximum characters, by the specification."""
-
 MAX_FILE_BYTES = 1_048_576
 """Size limit of a SKILL.md, which is part of every request."""
 
-FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
-
 _FENCE = "---"
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+def _check_name(name: str) -> str:
+    if _NAME.fullmatch(name) is None:
+        raise ValueError("must be lower-case letters and digits, with single hyphens between them")
+    return name
+
+
+class _FrontMatter(BaseModel):
+    """The fields of a SKILL.md, with the limits of the specification."""
+
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True, str_strip_whitespace=True)
+
+    name: Annotated[str, Field(max_length=64), AfterValidator(_check_name)]
+    description: Annotated[str, Field(min_length=1, max_length=1_024)]
+    license: str | None = None
+    compatibility: Annotated[str | None, Field(max_length=500)] = None
+    metadata: dict[str, str] = Field(default_factory=dict)
+    allowed_tools: str = Field("", alias="allowed-tools")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +76,22 @@ class Skill:
         folder = Path(path)
         folder = folder.parent if folder.name == SKILL_FILE else folder
         file = folder / SKILL_FILE
-        text = _read_skill_file(file)
-        front, body = split_front_matter(text, str(file))
-        fields = parse_front_matter(front, str(file), known=(*FIELDS, *extra_fields))
-        return _build_skill(fields, body, folder, str(file))
+        front, body = _split_front_matter(_read_skill_file(file), file)
+        fields = _parse_front_matter(front, file, extra_fields)
+        if fields.name != folder.resolve().name:
+            name = folder.resolve().name
+            raise _build_error(file, 1, f"has the name {fields.name!r}, but its folder is {name!r}")
+        return cls(
+            name=fields.name,
+            description=fields.description,
+            body=body,
+            path=folder,
+            license=fields.license,
+            compatibility=fields.compatibility,
+            allowed_tools=tuple(fields.allowed_tools.split()),
+            metadata=MappingProxyType(fields.metadata),
+            files=tuple(_list_files(folder)),
+        )
 
     @property
     def content(self) -> str:
@@ -72,19 +102,8 @@ class Skill:
         return f"{self.body}\n\nFiles of this skill, for read_skill_reference:\n{listed}"
 
 
-@dataclass(frozen=True, slots=True)
-class SkillField:
-    """A field of the front matter and its line."""
-
-    value: str | Mapping[str, str]
-    line: int
-
-
-def split_front_matter(text: str, file: str) -> tuple[str, str]:
-    """Return the YAML between the two `---` lines, and the text after them.
-
-    Raises InputError, which names `file` and the line.
-    """
+def _split_front_matter(text: str, file: Path) -> tuple[str, str]:
+    """Return the YAML between the two `---` lines, and the text after them. Raises InputError."""
     lines = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").splitlines()
     if not lines or lines[0].rstrip() != _FENCE:
         raise _build_error(file, 1, "must begin with front matter: a line of three dashes")
@@ -94,116 +113,21 @@ def split_front_matter(text: str, file: str) -> tuple[str, str]:
     raise _build_error(file, 1, "opens front matter that no second line of three dashes closes")
 
 
-def parse_front_matter(yaml_text: str, file: str, known: Collection[str]) -> dict[str, SkillField]:
+def _parse_front_matter(text: str, file: Path, extra_fields: Collection[str]) -> _FrontMatter:
     """Parse the fields of a front matter. Raises InputError with file and line."""
     try:
-        root = yaml.compose(yaml_text, Loader=yaml.BaseLoader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 2 if mark is not None else 1
-        problem = getattr(error, "problem", None) or "cannot be read"
-        raise _build_error(file, line, f"is not YAML: {problem}") from error
-    except RecursionError as error:
-        raise _build_error(file, 1, "has front matter that is nested too deeply") from error
-    if not isinstance(root, yaml.MappingNode):
+        located = parse_located_yaml(f"\n{text}")  # after the first fence
+    except LocatedProblem as problem:
+        raise _build_error(file, problem.line, problem.message) from None
+    if located is None or not isinstance(located.value, Mapping):
         raise _build_error(file, 1, "must have front matter of the form `name: value`")
-    fields: dict[str, SkillField] = {}
-    for name, node, line in _iterate_entries(root, file):
-        if name in fields:
-            raise _build_error(file, line, f"says {name!r} a second time")
-        if name not in known:
-            raise _build_error(
-                file, line, f"has the unknown field {name!r}; the format has {', '.join(FIELDS)}"
-            )
-        fields[name] = SkillField(_parse_value(name, node, line, file), line)
-    return fields
-
-
-def _iterate_entries(mapping: yaml.MappingNode, file: str) -> Iterator[tuple[str, yaml.Node, int]]:
-    for key, value in mapping.value:
-        line = key.start_mark.line + 2  # marks count from 0, and the first fence is line 1
-        if not isinstance(key, yaml.ScalarNode):
-            raise _build_error(file, line, "has a field whose name is not a text")
-        yield key.value, value, line
-
-
-def _parse_value(name: str, node: yaml.Node, line: int, file: str) -> str | Mapping[str, str]:
-    if isinstance(node, yaml.ScalarNode) and name != "metadata":
-        return str(node.value)
-    if isinstance(node, yaml.MappingNode) and name == "metadata":
-        return {
-            key: _parse_text(value, at, file) for key, value, at in _iterate_entries(node, file)
-        }
-    if name in FIELDS:
-        kind = "a mapping of names to texts" if name == "metadata" else "a text"
-        raise _build_error(file, line, f"has {name!r}, which must be {kind}")
-    return ""
-
-
-def _parse_text(node: yaml.Node, line: int, file: str) -> str:
-    if not isinstance(node, yaml.ScalarNode):
-        raise _build_error(file, line, "has metadata whose value is not a text")
-    return str(node.value)
-
-
-def _build_skill(fields: Mapping[str, SkillField], body: str, folder: Path, file: str) -> Skill:
-    name = _parse_name(fields, folder, file)
-    description = _get_required(fields, "description", file)
-    _check_length(fields, "description", MAX_DESCRIPTION, file)
-    _check_length(fields, "compatibility", MAX_COMPATIBILITY, file)
-    metadata = fields["metadata"].value if "metadata" in fields else {}
-    return Skill(
-        name=name,
-        description=description,
-        body=body,
-        path=folder,
-        license=_get_optional(fields, "license"),
-        compatibility=_get_optional(fields, "compatibility"),
-        allowed_tools=tuple((_get_optional(fields, "allowed-tools") or "").split()),
-        metadata=MappingProxyType(dict(metadata) if isinstance(metadata, Mapping) else {}),
-        files=tuple(_list_files(folder)),
-    )
-
-
-def _parse_name(fields: Mapping[str, SkillField], folder: Path, file: str) -> str:
-    name = _get_required(fields, "name", file)
-    line = fields["name"].line
-    if len(name) > MAX_NAME or _NAME.fullmatch(name) is None:
-        raise _build_error(
-            file,
-            line,
-            f"has the name {name!r}; it must be at most {MAX_NAME} lower-case letters, digits and "
-            "single hyphens between them",
-        )
-    if name != folder.resolve().name:
-        raise _build_error(
-            file, line, f"has the name {name!r}, but its folder is {folder.resolve().name!r}"
-        )
-    return name
-
-
-def _get_required(fields: Mapping[str, SkillField], name: str, file: str) -> str:
-    if name not in fields:
-        raise _build_error(file, 1, f"has no {name!r} in its front matter")
-    value = _get_optional(fields, name)
-    if not value or not value.strip():
-        raise _build_error(file, fields[name].line, f"has an empty {name!r}")
-    return value
-
-
-def _get_optional(fields: Mapping[str, SkillField], name: str) -> str | None:
-    value = fields[name].value if name in fields else None
-    return value if isinstance(value, str) else None
-
-
-def _check_length(fields: Mapping[str, SkillField], name: str, limit: int, file: str) -> None:
-    size = len(_get_optional(fields, name) or "")
-    if size > limit:
-        raise _build_error(
-            file,
-            fields[name].line,
-            f"has a {name!r} of {size} characters; the format allows {limit}",
-        )
+    values = {k: v for k, v in located.to_plain().items() if k not in extra_fields}
+    try:
+        return _FrontMatter.model_validate(values)
+    except ValidationError as error:
+        first: Any = error.errors(include_url=False)[0]
+        line, where = located.find(first["loc"]).line, ".".join(map(str, first["loc"]))
+        raise _build_error(file, line, f"{where}: {get_plain_message(first)}") from None
 
 
 def _read_skill_file(file: Path) -> str:
