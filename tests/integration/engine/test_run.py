@@ -252,7 +252,7 @@ def test_a_server_that_cannot_be_had():
     [
         (500, "answered with status 500: "),
         ({"status": 401, "code": "invalid_api_key"}, "answered with status 401: "),
-        ({"body": "{nope"}, "gave no answer: the body is incomplete or no JSON: "),
+        ({"body": "{nope"}, "gave no answer: the body is no complete JSON: "),
         ({"body": "[]"}, "Invalid response"),
         (
             {
@@ -260,7 +260,7 @@ def test_a_server_that_cannot_be_had():
             },
             "could not be read",
         ),
-        ({"body": "<html>", "content_type": "text/html"}, "the body is not JSON: <html>"),
+        ({"body": "<html>", "content_type": "text/html"}, "the body is no complete JSON: <html>"),
     ],
 )
 def test_a_models_api_that_fails(fault, said):
