@@ -107,6 +107,9 @@ NonBlankText = Annotated[
 # pydantic's own constraints would refuse the undecodable bytes that `os.environ` can hold.
 _AnyText = Annotated[str, AfterValidator(_refuse_nul), "a text"]
 _Text = Annotated[_AnyText, Field(min_length=1), "a text that is not empty"]
+Count = PositiveInt
+"""A whole number of at least 1."""
+
 TextList = Annotated[Sequence[str], tuple_of(_AnyText), "a list of texts"]
 TextMapping = Mapping[_Text, _AnyText]
 Texts = Annotated[

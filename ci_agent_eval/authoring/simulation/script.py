@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from pydantic import PositiveInt
-
 from ci_agent_eval.authoring.simulation.awaiting import await_if_needed
 from ci_agent_eval.authoring.simulation.judge import ConversationJudge
 from ci_agent_eval.authoring.simulation.result import History, SimulationStop, find_last_reply
 from ci_agent_eval.authoring.simulation.script_steps import Step, parse_steps
-from ci_agent_eval.contract.fields import validate_value
+from ci_agent_eval.contract.fields import Count, validate_value
 from ci_agent_eval.errors import InputError
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
@@ -129,7 +127,7 @@ class SimulationPlan:
     """File and line of assertions; None: where the test called the simulation."""
 
     def __post_init__(self) -> None:
-        validate_value("run_simulation", "max_turns", PositiveInt, self.max_turns)
+        validate_value("run_simulation", "max_turns", Count, self.max_turns)
         validate_value("run_simulation", "initial_message", str | None, self.initial_message)
         _check_predicate("goal", self.goal, "; write a goal in words as SimulatedUser(goal=...)")
         _check_predicate("stop_when", self.stop_when)

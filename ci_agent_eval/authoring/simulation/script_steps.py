@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from pydantic import PositiveInt
-
 from ci_agent_eval.authoring.simulation.message_files import AttachedBytes, MessageFile, parse_files
 from ci_agent_eval.checks import as_check
-from ci_agent_eval.contract.fields import NonBlankText, validate_value
+from ci_agent_eval.contract.fields import Count, NonBlankText, validate_value
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.errors import InputError
 
@@ -48,7 +46,7 @@ class ProceedStep:
     turns: int | None = None
 
     def __post_init__(self) -> None:
-        validate_value("ProceedStep", "turns", PositiveInt | None, self.turns)
+        validate_value("ProceedStep", "turns", Count | None, self.turns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
-from pydantic import PositiveInt
-
 from ci_agent_eval.authoring.simulation.awaiting import await_if_needed, run_sync
 from ci_agent_eval.authoring.simulation.result import (
     STOP_TOKEN,
@@ -31,7 +29,7 @@ from ci_agent_eval.authoring.simulation.user_model import (
     ask_user_model,
 )
 from ci_agent_eval.contract.episode import SideUsage
-from ci_agent_eval.contract.fields import NonBlankText, validate_value
+from ci_agent_eval.contract.fields import Count, NonBlankText, validate_value
 from ci_agent_eval.errors import InputError
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
@@ -79,7 +77,7 @@ class SimulatedUser:
         self.fixed_responses = parse_responses(fixed_responses or ())
         self.script = None if script is None else parse_script(script)
         self.max_history_messages: int | None = _validate(
-            "max_history_messages", PositiveInt | None, max_history_messages
+            "max_history_messages", Count | None, max_history_messages
         )
         self.goal: str | None = _validate("goal", NonBlankText | None, goal)
         facts = _validate("private_facts", Mapping[NonBlankText, NonBlankText], private_facts or {})
