@@ -13,21 +13,13 @@ from typing import Any
 
 import pytest
 
-from ci_agent_eval.contract.wording import make_printable
-from ci_agent_eval.pytest_plugin import options, phases, run, terminal
+from ci_agent_eval.pytest_plugin import options, run
 from ci_agent_eval.pytest_plugin.budgets import suite_budgets
-from ci_agent_eval.pytest_plugin.collection import (
-    iterations,
-    shared_conversations,
-)
-from ci_agent_eval.pytest_plugin.episodes import simulations
-from ci_agent_eval.pytest_plugin.episodes.simulations import (  # noqa: F401 - fixtures
-    _agent_eval_run,
-    _conversation_fixture,
-    simulation,
-)
+from ci_agent_eval.pytest_plugin.collection import iterations
 from ci_agent_eval.pytest_plugin.evaluation import evaluation_files
 from ci_agent_eval.pytest_plugin.fixtures import (  # noqa: F401 - fixtures
+    _agent_eval_run,
+    _conversation_fixture,
     _recorder_fixture,
     aitest_run,
     episode,
@@ -36,6 +28,7 @@ from ci_agent_eval.pytest_plugin.fixtures import (  # noqa: F401 - fixtures
     llm_assert,
     llm_score,
     model_environment,
+    simulation,
 )
 from ci_agent_eval.pytest_plugin.opik import experiment_options
 from ci_agent_eval.pytest_plugin.parts import get_parts
@@ -113,7 +106,7 @@ def pytest_pycollect_makemodule(
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, None]:
     """Repeat episodes, after every other parameter: the iteration ends the node id."""
-    simulations.parametrize_scenarios(metafunc)
+    run.parametrize_scenarios(metafunc)
     yield
     iterations.repeat_episodes(metafunc)
 
@@ -130,9 +123,7 @@ def pytest_make_collect_report(
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Note the tests of a session and their order, before any are deselected."""
-    shared_conversations.join_conversation(item)
-    if (removed := get_parts(item.config).removed) is not None:
-        removed.note_collected(item)
+    run.note_item(item)
 
 
 @pytest.hookimpl(trylast=True)
@@ -154,8 +145,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Print the session's notes; an xdist worker has no terminal to print them on."""
-    episodes = get_parts(config).episodes
-    return [make_printable(f"note: {note}") for note in (episodes.notes if episodes else ())]
+    return run.list_notes(config)
 
 
 # The tests.
@@ -164,79 +154,81 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     """Start concurrency; at the end say whether a budget has stopped the workers."""
-    if run.prepare_tests(session):
-        session.config.pluginmanager.register(CoroutineTests(), "ci_agent_eval_coroutine_tests")
+    run.prepare_tests(session)
     budgets = get_parts(session.config).budgets
     return (yield) if budgets is None else (yield from budgets.watch_loop(session))
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(
-    item: pytest.Item, nextitem: pytest.Item | None
-) -> Generator[None, object, object]:
-    """Make a test the current one, and free its episode's state at its end."""
-    return (yield from phases.take_turn(item, nextitem))
+class TestHooks:
+    """The hooks of tests, which `run.watch_tests` registers once a test is ours.
 
-
-@pytest.hookimpl(tryfirst=True, specname="pytest_runtest_protocol")
-def pytest_pass_over(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Pass over a test that is not needed, or that the run can no longer afford."""
-    return phases.pass_over(item, nextitem)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    """Write the episode as started before any of the test's code runs."""
-    return (yield from phases.begin(item))
-
-
-@pytest.hookimpl(tryfirst=True, specname="pytest_runtest_setup")
-def pytest_refuse_setup(item: pytest.Item) -> None:
-    """Refuse a test that must not run, inside of all wrappers, which a teardown relies on."""
-    phases.refuse(item)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_fixture_setup(
-    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
-) -> Generator[None, object, object]:
-    """Run an async fixture on the episodes' loop, and an evaluation's shared one in no episode."""
-    __tracebackhide__ = True
-    return (yield from phases.set_up_fixture(fixturedef, request))
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Judge the episode after its test returned: checks and hard budgets fail the test."""
-    return (yield from phases.call(item))
-
-
-@pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Note the exception of the test function, which a wrapper of another plugin might swallow."""
-    return (yield from phases.note_exception(pyfuncitem))
-
-
-class CoroutineTests:
-    """Registered just before the tests run, so that it is called before anyio's plugin.
-
-    That also wants to be first.
+    Tests of other projects do not wait for them. It is just before they run, so that these hooks
+    are called before anyio's, which also want to be first.
     """
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
+    def __init__(self) -> None:
+        from ci_agent_eval.pytest_plugin import phases  # noqa: PLC0415 - inert until used
+
+        self._phases = phases
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        """Make a test the current one, and free its episode's state at its end."""
+        return (yield from self._phases.take_turn(item, nextitem))
+
+    @pytest.hookimpl(tryfirst=True, specname="pytest_runtest_protocol")
+    def pytest_pass_over(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Pass over a test that is not needed, or that the run can no longer afford."""
+        return self._phases.pass_over(item, nextitem)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, None, None]:
+        """Write the episode as started before any of the test's code runs."""
+        return (yield from self._phases.begin(item))
+
+    @pytest.hookimpl(tryfirst=True, specname="pytest_runtest_setup")
+    def pytest_refuse_setup(self, item: pytest.Item) -> None:
+        """Refuse a test that must not run, inside of all wrappers, which a teardown relies on."""
+        self._phases.refuse(item)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+    ) -> Generator[None, object, object]:
+        """Run an async fixture on our loop, and an evaluation's shared one in no episode."""
+        __tracebackhide__ = True
+        return (yield from self._phases.set_up_fixture(fixturedef, request))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
+        """Judge the episode after its test returned: checks and hard budgets fail the test."""
+        return (yield from self._phases.call(item))
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+        """Note the exception of the test, which a wrapper of another plugin might swallow."""
+        return (yield from self._phases.note_exception(pyfuncitem))
+
+    @pytest.hookimpl(tryfirst=True, specname="pytest_pyfunc_call")
+    def pytest_run_coroutine(self, pyfuncitem: pytest.Function) -> bool | None:
         """Run an `async def` test, unless another plugin's loop runs it."""
-        from ci_agent_eval.pytest_plugin.concurrency import coroutines  # noqa: PLC0415 - inert until used
+        return self._phases.run_coroutine(pyfuncitem)
 
-        return coroutines.run_test(pyfuncitem)
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Write the episode's ending, and pass its figures to JUnit and the terminal summary."""
+        return (yield from self._phases.report(item, call))
 
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Write the episode's ending, and pass its figures to JUnit and the terminal summary."""
-    return (yield from phases.report(item, call))
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_exception_interact(
+        self, node: pytest.Item | pytest.Collector, call: pytest.CallInfo[object]
+    ) -> None:
+        """Show the conversation before the prompt of `--pdb`."""
+        self._phases.prepare_debugger(node, call)
 
 
 class HooksWithoutConfig:
@@ -244,32 +236,25 @@ class HooksWithoutConfig:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._parts = get_parts(config)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep files that could not be collected or were skipped."""
-        run.note_collected(report, self._config)
+        run.note_collected(report, self._parts)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what a report carries, also one from an xdist worker."""
-        run.note_report(report, self._config)
+        run.note_report(report, self._parts, self._config)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """End all episodes before pytest closes its captured streams, to which they write."""
-        run.interrupt(self._config, excinfo.value)
+        run.interrupt(self._parts, excinfo.value)
 
     def pytest_internalerror(self) -> None:
         """Remember that pytest had an internal error."""
-        if (report := get_parts(self._config).run) is not None:
+        if (report := self._parts.run) is not None:
             report.note_internal_error()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_exception_interact(
-    node: pytest.Item | pytest.Collector, call: pytest.CallInfo[object]
-) -> None:
-    """Show the conversation before the prompt of `--pdb`."""
-    phases.prepare_debugger(node, call)
 
 
 # The end.
@@ -292,7 +277,7 @@ def pytest_hide_shown_failures(
     terminalreporter: pytest.TerminalReporter,
 ) -> Generator[None, None, None]:
     """Keep out of pytest's lists what a block says whole, in a run by `agent-eval run`."""
-    return (yield from terminal.hide_shown_failures(terminalreporter))
+    return (yield from run.hide_shown_failures(terminalreporter))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ci_agent_eval.contract.clock import read_clock
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.parts import get_parts
 
 if TYPE_CHECKING:
     from ci_agent_eval.authoring.agent_runner import AgentRunner
+    from ci_agent_eval.authoring.conversations.runner import ConversationContext
+    from ci_agent_eval.authoring.simulation import Simulation
     from ci_agent_eval.authoring.text_judges import LLMAssert, LLMScore
     from ci_agent_eval.pytest_plugin.session import EpisodeSession
     from ci_agent_eval.recording import EpisodeRecorder
@@ -26,8 +27,10 @@ def get_session(config: pytest.Config) -> EpisodeSession:
     if (found := get_parts(config).episodes) is not None:
         return found
     options.require_pydantic()
-    from ci_agent_eval.pytest_plugin import session  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.pytest_plugin import run, session  # noqa: PLC0415 - inert until used
 
+    run.start_reports(config)
+    run.watch_tests(config)
     started = session.EpisodeSession.for_process(config)
     # What is imported now stays. pytest collects all garbage twice at its end, which took a
     # tenth of a small run. Hypothesis warns if the collector does not see what holds its
@@ -40,6 +43,8 @@ def get_session(config: pytest.Config) -> EpisodeSession:
 @pytest.fixture
 def episode_clock() -> Callable[[], float]:
     """Clock of the `episode` fixture, in seconds; override it to control the time."""
+    from ci_agent_eval.contract.clock import read_clock  # noqa: PLC0415 - inert until used
+
     return read_clock
 
 
@@ -105,3 +110,31 @@ def llm_score(request: pytest.FixtureRequest) -> LLMScore:
     from ci_agent_eval.pytest_plugin.episodes import text_judges  # noqa: PLC0415 - as above
 
     return LLMScore(*text_judges.find_judge(request.config))
+
+
+@pytest.fixture
+def _agent_eval_run(request: pytest.FixtureRequest) -> Callable[[Awaitable[Any]], Any]:
+    """Run an awaitable to completion on the loop that the episodes of the process share."""
+    from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop  # noqa: PLC0415 - inert until used
+
+    return SessionLoop.find(request.config).run_awaitable
+
+
+@pytest.fixture
+def simulation(episode: EpisodeRecorder) -> Simulation:
+    """Let simulated users talk to an app, in this test's episode and its budget of turns."""
+    from ci_agent_eval.authoring.simulation import Simulation  # noqa: PLC0415 - inert until used
+
+    return Simulation(episode)
+
+
+@pytest.fixture(name="_agent_eval_conversation")
+def _conversation_fixture(
+    request: pytest.FixtureRequest, _agent_eval_recorder: EpisodeRecorder
+) -> Generator[ConversationContext, None, None]:
+    from ci_agent_eval.authoring.conversations.runner import ConversationContext  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.pytest_plugin.episodes import simulations  # noqa: PLC0415 - as above
+
+    conversation = ConversationContext(_agent_eval_recorder)
+    yield conversation
+    simulations.end_conversation(request.node, conversation.cleanup_errors)

@@ -40,6 +40,14 @@ MARKER_HELP = (
     "depends_on lists the files that can change its result (ci-agent-eval)"
 )
 
+SESSION_MARKER = "session"
+"""Name of the marker, the same as in pytest-skill-engineering."""
+
+SESSION_MARKER_HELP = (
+    "session(name): the agents' runs by `aitest_run` in all tests with this name are one "
+    "conversation, in the order of the tests (ci-agent-eval)"
+)
+
 
 def require_pydantic() -> None:
     """Raise pytest.UsageError unless pydantic 2 or newer is installed."""

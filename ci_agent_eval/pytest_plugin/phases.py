@@ -157,6 +157,15 @@ def note_exception(item: pytest.Function) -> Generator[None, object, object]:
     return result
 
 
+def run_coroutine(item: pytest.Function) -> bool | None:
+    """Run an `async def` test, unless another plugin's loop runs it."""
+    if not loop_members.runs_coroutine(item):
+        return None
+    from ci_agent_eval.pytest_plugin.concurrency import coroutines  # noqa: PLC0415 - inert until used
+
+    return coroutines.run_test(item)
+
+
 def report(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:

@@ -10,14 +10,24 @@ import pytest
 from ci_agent_eval.contract.iteration_range import IterationRange
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.budgets import suite_budgets
-from ci_agent_eval.pytest_plugin.collection import detection, iterations, shared_conversations
-from ci_agent_eval.pytest_plugin.concurrency import loop_members
-from ci_agent_eval.pytest_plugin.evaluation import library_assertions, rewritten_asserts
-from ci_agent_eval.pytest_plugin.evaluation.evaluation_reports import EvaluationReports
+from ci_agent_eval.pytest_plugin.collection import detection, iterations
+from ci_agent_eval.pytest_plugin.evaluation import (
+    evaluation_files,
+    library_assertions,
+    rewritten_asserts,
+)
 from ci_agent_eval.pytest_plugin.fixtures import get_session
 from ci_agent_eval.pytest_plugin.opik import experiment_options
-from ci_agent_eval.pytest_plugin.parts import get_parts
-from ci_agent_eval.pytest_plugin.terminal import NOTES, EpisodeReports
+from ci_agent_eval.pytest_plugin.parts import Parts, get_parts
+
+NOTES = "agent_eval_notes"
+"""Key under which an xdist worker sends its notes."""
+
+RECORD = "agent_eval"
+"""Attribute of a test report that carries the summary record of its episode."""
+
+_TEST_HOOKS = "ci_agent_eval_tests"
+"""Name of the plugin object with the hooks of tests."""
 
 
 def watch_assertions(config: pytest.Config) -> None:
@@ -30,7 +40,7 @@ def watch_assertions(config: pytest.Config) -> None:
 def configure(config: pytest.Config) -> None:
     """Register the markers, refuse invalid settings before any test runs, and make the parts."""
     parts = get_parts(config)
-    for text in (options.MARKER_HELP, shared_conversations.MARKER_HELP):
+    for text in (options.MARKER_HELP, options.SESSION_MARKER_HELP):
         config.addinivalue_line("markers", text)
     options.get_iterations(config)
     options.get_concurrency(config)
@@ -59,9 +69,53 @@ def configure(config: pytest.Config) -> None:
         )
 
         parts.repeated = RepeatedScenarios.load(config)
-    if not options.is_worker(config):
-        parts.reports = EpisodeReports()
-        parts.evaluations = EvaluationReports.start(config, parts.reports)
+    if parts.budgets is not None or evaluation_files.may_clear_reports(config):
+        start_reports(config)
+
+
+def start_reports(config: pytest.Config) -> None:
+    """Make the reports of the main process; without episodes there are none."""
+    parts = get_parts(config)
+    if options.is_worker(config) or parts.reports is not None:
+        return
+    from ci_agent_eval.pytest_plugin.evaluation.evaluation_reports import (  # noqa: PLC0415 - inert until used
+        EvaluationReports,
+    )
+    from ci_agent_eval.pytest_plugin.terminal import EpisodeReports  # noqa: PLC0415 - as above
+
+    parts.reports = EpisodeReports()
+    parts.evaluations = EvaluationReports.start(config, parts.reports)
+    if parts.run is not None:
+        parts.reports.load_records = parts.run.load_summary_records
+
+
+def parametrize_scenarios(metafunc: pytest.Metafunc) -> None:
+    """Create an episode for each scenario of a test that `@scenarios` decorates."""
+    if not hasattr(metafunc.function, detection.SCENARIOS):
+        return
+    from ci_agent_eval.pytest_plugin.episodes import simulations  # noqa: PLC0415 - inert until used
+
+    simulations.parametrize_scenarios(metafunc)
+
+
+def note_item(item: pytest.Item) -> None:
+    """Note a collected test, and its session."""
+    if options.SESSION_MARKER in item.keywords:
+        from ci_agent_eval.pytest_plugin.collection import shared_conversations  # noqa: PLC0415 - inert until used
+
+        shared_conversations.join_conversation(item)
+    if (removed := get_parts(item.config).removed) is not None:
+        removed.note_collected(item)
+
+
+def list_notes(config: pytest.Config) -> list[str]:
+    """Return the notes of the session's episodes as lines."""
+    episodes = get_parts(config).episodes
+    if episodes is None or not episodes.notes:
+        return []
+    from ci_agent_eval.contract.wording import make_printable  # noqa: PLC0415 - inert until used
+
+    return [make_printable(f"note: {note}") for note in episodes.notes]
 
 
 def start(session: pytest.Session) -> None:
@@ -74,6 +128,8 @@ def start(session: pytest.Session) -> None:
         from ci_agent_eval.pytest_plugin.run_report import RunReport  # noqa: PLC0415 - inert until used
 
         parts.run = RunReport.start(config, directory)
+        if parts.reports is not None:
+            parts.reports.load_records = parts.run.load_summary_records
     if config.option.episode_list:
         from ci_agent_eval.pytest_plugin.collection.removed_episodes import ScenarioListWriter  # noqa: PLC0415 - inert until used
 
@@ -98,9 +154,8 @@ def refuse_unreadable_markers(report: pytest.CollectReport) -> pytest.CollectRep
     return marker.refuse_unreadable_markers(report, marked)
 
 
-def note_collected(report: pytest.CollectReport, config: pytest.Config) -> None:
+def note_collected(report: pytest.CollectReport, parts: Parts) -> None:
     """Keep files that could not be collected or were skipped."""
-    parts = get_parts(config)
     for part in (parts.run, parts.listing):
         if part is not None:
             part.note_collected(report)
@@ -169,17 +224,25 @@ def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
     get_session(config).select(items, parts.deselected, parts.shard, removed, *left_out)
 
 
-def prepare_tests(session: pytest.Session) -> bool:
+def prepare_tests(session: pytest.Session) -> None:
     """Register episodes that a plugin added after the collection, and start concurrency.
 
-    anyio, for example, replaces collected items. Returns whether our loop runs any test.
+    anyio, for example, replaces collected items.
     """
     config = session.config
     items = [item for item in session.items if detection.is_episode(item)]
     if any(detection.EPISODE not in item.stash for item in items):
         _select(config, items)
-    has_coroutines = any(map(loop_members.is_on_our_loop, session.items))
-    if has_coroutines:
+    if (
+        not items
+        and not config.option.eval_strict
+        and not any(map(detection.is_linked, session.items))
+    ):
+        return
+    from ci_agent_eval.pytest_plugin.concurrency import loop_members  # noqa: PLC0415 - inert until used
+
+    watch_tests(config)
+    if any(map(loop_members.is_on_our_loop, session.items)):
         from ci_agent_eval.pytest_plugin.concurrency import coroutines  # noqa: PLC0415 - inert until used
 
         coroutines.prepare_coroutine_tests(session)
@@ -193,12 +256,20 @@ def prepare_tests(session: pytest.Session) -> bool:
         )
 
         EpisodeScheduler.start(session, concurrency, get_session(config))
-    return has_coroutines
 
 
-def note_report(report: pytest.TestReport, config: pytest.Config) -> None:
+def watch_tests(config: pytest.Config) -> None:
+    """Register the hooks of tests, once."""
+    from ci_agent_eval.pytest_plugin import TestHooks  # noqa: PLC0415 - it imports this module
+
+    if not config.pluginmanager.hasplugin(_TEST_HOOKS):
+        config.pluginmanager.register(TestHooks(), _TEST_HOOKS)
+
+
+def note_report(report: pytest.TestReport, parts: Parts, config: pytest.Config) -> None:
     """Keep what a report carries; on the main process it may come from a worker."""
-    parts = get_parts(config)
+    if hasattr(report, RECORD) and parts.reports is None:
+        start_reports(config)
     for part in (parts.episodes, parts.reports, parts.experiment, parts.artifact):
         if part is not None:
             part.note_report(report)
@@ -208,6 +279,8 @@ def take_worker_output(node: Any) -> None:
     """Take what an xdist worker sends at its end."""
     output: Mapping[str, Any] = getattr(node, "workeroutput", None) or {}
     parts = get_parts(node.config)
+    if output.get(NOTES):
+        start_reports(node.config)
     if parts.reports is not None:
         parts.reports.add_notes(output)
     if parts.run is not None:
@@ -216,9 +289,8 @@ def take_worker_output(node: Any) -> None:
         parts.budgets.add_worker(output)
 
 
-def interrupt(config: pytest.Config, error: BaseException) -> None:
+def interrupt(parts: Parts, error: BaseException) -> None:
     """End all episodes, and remember that the run was interrupted."""
-    parts = get_parts(config)
     if parts.scheduler is not None:
         parts.scheduler.interrupt(error)
     if parts.run is not None:
@@ -267,3 +339,14 @@ def write_summary(terminalreporter: pytest.TerminalReporter) -> None:
     ):
         if part is not None:
             part.write_summary(terminalreporter)
+
+
+def hide_shown_failures(
+    terminalreporter: pytest.TerminalReporter,
+) -> Generator[None, None, None]:
+    """Keep out of pytest's lists what a block says whole, in a run by `agent-eval run`."""
+    if terminalreporter.config.option.episode_asked is None:
+        return (yield)
+    from ci_agent_eval.pytest_plugin import terminal  # noqa: PLC0415 - inert until used
+
+    return (yield from terminal.hide_shown_failures(terminalreporter))

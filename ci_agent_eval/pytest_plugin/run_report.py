@@ -76,10 +76,7 @@ class RunReport:
             folder.write_session(session)
         except (InputError, OSError) as error:
             raise pytest.UsageError(f"--episode-report-dir: {error}") from None
-        run = cls(folder, session, redactor, collection)
-        if (reports := get_parts(config).reports) is not None:
-            reports.load_records = run.load_summary_records
-        return run
+        return cls(folder, session, redactor, collection)
 
     def load_summary_records(self) -> list[dict[str, Any]]:
         """Return the summary records of all episodes in the journals."""

@@ -67,7 +67,7 @@ from ci_agent_eval.pytest_plugin.evaluation import measurement, rewritten_assert
 from ci_agent_eval.pytest_plugin.evaluation.assert_evidence import AssertEvidence
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
 from ci_agent_eval.pytest_plugin.parts import get_parts
-from ci_agent_eval.pytest_plugin.terminal import ATTRIBUTE
+from ci_agent_eval.pytest_plugin.run import RECORD
 from ci_agent_eval.recording import EpisodeRecorder, build_initial_episode, list_failure_reasons
 from ci_agent_eval.recording.active_episode import (
     RunningEpisode,
@@ -456,7 +456,7 @@ class EpisodeSession:
             figures = [entry for entry in properties if entry[0].startswith(PREFIX)]
         item.user_properties[:] = [*others, *figures]
         report.user_properties = list(item.user_properties)
-        setattr(report, ATTRIBUTE, state.summary_record)
+        setattr(report, RECORD, state.summary_record)
 
 
 def _format_failure(episode: Episode, lines: Sequence[str]) -> str:

@@ -17,15 +17,10 @@ import pytest
 
 from ci_agent_eval.contract.evidence import describe_unseen
 from ci_agent_eval.contract.wording import format_cost, make_printable, pluralize
-
-ATTRIBUTE = "agent_eval"
-"""Attribute of a test report that carries the summary record of its episode."""
+from ci_agent_eval.pytest_plugin.run import NOTES, RECORD
 
 LOST_REASON = "the process ended before the episode did"
 """Reason of an episode of which only the start was written."""
-
-NOTES = "agent_eval_notes"
-"""Key under which an xdist worker sends its notes."""
 
 MAX_LINE = 200
 """Characters of a failure that its block is sure to have whole."""
@@ -48,7 +43,7 @@ class EpisodeReports:
 
     def note_report(self, report: pytest.TestReport) -> None:
         """Keep the report's record; a later phase or attempt replaces it."""
-        record: SummaryRecord | None = getattr(report, ATTRIBUTE, None)
+        record: SummaryRecord | None = getattr(report, RECORD, None)
         if record is not None:
             self.keep(record)
 
@@ -132,7 +127,7 @@ def hide_shown_failures(
 
 def _shorten_repeated(report: Any, seen: dict[tuple[Any, ...], str]) -> Any:
     """Return a report, or one that names the earlier test with the same failure."""
-    record: SummaryRecord | None = getattr(report, ATTRIBUTE, None)
+    record: SummaryRecord | None = getattr(report, RECORD, None)
     details = None if record is None else record["failure"]
     if record is None or details is None:
         return report
@@ -147,7 +142,7 @@ def _shorten_repeated(report: Any, seen: dict[tuple[Any, ...], str]) -> Any:
 
 def _is_one_line(report: pytest.TestReport) -> bool:
     """Return whether a failed episode's report says no more than its block."""
-    record: SummaryRecord | None = getattr(report, ATTRIBUTE, None)
+    record: SummaryRecord | None = getattr(report, RECORD, None)
     text = report.longreprtext.strip()
     is_plain = "\n" not in text and len(text) <= MAX_LINE and not report.sections
     return record is not None and record["failure"] is not None and is_plain

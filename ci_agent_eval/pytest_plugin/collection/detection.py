@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ci_agent_eval.opik.decorators.decorators import LINKED_ATTRIBUTE, RETURNING_ATTRIBUTE
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
 from ci_agent_eval.pytest_plugin.options import MARKER_HELP
 
@@ -28,6 +27,15 @@ FIXTURES = "ci_agent_eval.pytest_plugin.fixtures"
 
 CONVERSATION = "cae_declared"
 """Attribute of a test function that `@conversation` decorates, as `authoring` spells it."""
+
+SCENARIOS = "_agent_eval_scenarios"
+"""Attribute of one that `@scenarios` decorates, as `authoring` spells it."""
+
+LINKED_ATTRIBUTE = "__agent_eval_linked__"
+"""Attribute of one that `@llm_unit` or `@llm_episode` decorates, as `opik` spells it."""
+
+RETURNING_ATTRIBUTE = "__agent_eval_returning__"
+"""Attribute of one that `@llm_episode` decorates."""
 
 _OWNS_MARKER = pytest.StashKey[bool]()
 
@@ -123,6 +131,8 @@ def is_linked(item: pytest.Item) -> bool:
 
 def is_marked(node: pytest.Item | pytest.Collector) -> bool:
     """Return whether the node is an item with our marker."""
+    if NAME not in node.keywords:  # which are searched faster than markers
+        return False
     if not isinstance(node, pytest.Item) or node.get_closest_marker(NAME) is None:
         return False
     return owns_marker(node)

@@ -14,17 +14,11 @@ import pytest
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin.collection.iterations import get_base_nodeid, get_iteration
+from ci_agent_eval.pytest_plugin.options import SESSION_MARKER
 
 if TYPE_CHECKING:
     from ci_agent_eval.engine import AgentResult
 
-MARKER = "session"
-"""Name of the marker, the same as in pytest-skill-engineering."""
-
-MARKER_HELP = (
-    "session(name): the agents' runs by `aitest_run` in all tests with this name are one "
-    "conversation, in the order of the tests (ci-agent-eval)"
-)
 FIXTURE = "aitest_run"
 """The fixture whose runs continue the conversation."""
 
@@ -102,7 +96,7 @@ def join_conversation(item: pytest.Item) -> None:
 
     Raises pytest.UsageError for a marker without a name.
     """
-    marker = item.get_closest_marker(MARKER)
+    marker = item.get_closest_marker(SESSION_MARKER)
     if marker is None or FIXTURE not in getattr(item, "fixturenames", ()):
         return
     name = marker.args[0] if marker.args else marker.kwargs.get("name")

@@ -14,7 +14,6 @@ from ci_agent_eval.pytest_plugin.concurrency.loop_members import (
     add_loop_members,
     is_left_to_anyio,
     is_on_our_loop,
-    runs_coroutine,
     unwrap_asyncio_test,
 )
 from ci_agent_eval.pytest_plugin.parts import get_parts
@@ -61,7 +60,7 @@ def prepare_coroutine_tests(session: pytest.Session) -> None:
 
 def run_test(item: pytest.Function) -> bool | None:
     """Run an `async def` test, unless another plugin's loop runs it."""
-    if not runs_coroutine(item) or is_left_to_anyio(item.funcargs.get(BACKEND)):
+    if is_left_to_anyio(item.funcargs.get(BACKEND)):
         return None
     scheduler = get_parts(item.config).scheduler
     (run_coroutine_test if scheduler is None else scheduler.run)(item)

@@ -15,7 +15,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from threading import RLock, get_ident
-from types import SimpleNamespace
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -235,36 +234,3 @@ def route_warnings() -> Iterator[None]:
 def show_warning(message: Any) -> None:
     """Pass a warning to the current recorder; the filters have accepted it before."""
     warnings._showwarnmsg_impl(message)  # type: ignore[attr-defined]  # noqa: SLF001 - see above
-
-
-_KEPT_FIELDS = ("exc_type", "exc_value", "exc_traceback", "err_msg")
-
-
-def route_unraisable_errors() -> Callable[[], None]:
-    """Hold exceptions of code that cannot raise, such as `__del__`; return what ends this."""
-    original = sys.unraisablehook
-
-    def show(error: Any) -> None:
-        if is_holding():
-            # The object is being deleted: only its text is kept.
-            kept = {name: getattr(error, name) for name in _KEPT_FIELDS}
-            kept["object"] = None if error.object is None else _Text(repr(error.object))
-            if hold_output(partial(_show_unraisable, SimpleNamespace(**kept))):
-                return
-        original(error)
-
-    sys.unraisablehook = show
-    return lambda: setattr(sys, "unraisablehook", original)
-
-
-class _Text(str):
-    """A text that is its own `repr`."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def _show_unraisable(error: Any) -> None:
-    sys.unraisablehook(error)

@@ -17,16 +17,10 @@ from ci_agent_eval.pytest_plugin.concurrency import INTERRUPTIONS, alarm, fixtur
 from ci_agent_eval.pytest_plugin.concurrency.coroutines import run_coroutine_test
 from ci_agent_eval.pytest_plugin.concurrency.eligibility import ItemOrder, find_obstacle
 from ci_agent_eval.pytest_plugin.concurrency.episode_task import EpisodeTask
-from ci_agent_eval.pytest_plugin.concurrency.fixtures import (
-    FixtureScopeGuard,
-    GuardedItem,
-    set_holder,
-)
 from ci_agent_eval.pytest_plugin.concurrency.held_changes import HeldChanges
 from ci_agent_eval.pytest_plugin.concurrency.output import (
     OutputRouting,
     route_logs,
-    route_unraisable_errors,
 )
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.parts import get_parts
@@ -72,7 +66,8 @@ class EpisodeScheduler:
         self._loop = SessionLoop.find(session.config)
         self._owner = get_ident()
         self._order = ItemOrder(session)
-        self._guard = FixtureScopeGuard()
+        self._needs: dict[pytest.Item, dict[str, object]] = {}
+        """The shared needs of the current item and of those that were started ahead."""
         self.changes = HeldChanges()
         self._postponed: set[pytest.Item] = set()
         """Episodes whose setup changes the process, and which therefore wait for their turn."""
@@ -105,7 +100,6 @@ class EpisodeScheduler:
         scheduler._loop.owner = scheduler._owner
         session.config.add_cleanup(set_owner_thread())
         session.config.add_cleanup(partial(set_concurrent, False))  # pytest may run again here
-        session.config.add_cleanup(route_unraisable_errors())
         route_logs(session.config)
         session.config.add_cleanup(_collect_garbage_less_often())
         return scheduler
@@ -131,7 +125,7 @@ class EpisodeScheduler:
         self, fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
     ) -> None:
         """Store the node that a shared fixture is created for."""
-        set_holder(fixturedef, request.node)
+        fixtures.set_holder(fixturedef, request.node)
 
     def is_started(self, item: pytest.Item) -> bool:
         """Return whether the episode was started ahead and its turn has just come."""
@@ -308,12 +302,12 @@ class EpisodeScheduler:
     def _start_if_admitted(self, item: pytest.Item) -> bool:
         if find_obstacle(item) is not None or not isinstance(item, pytest.Function):
             return False
-        if item in self._postponed:
+        if item in self._postponed or item in self._needs or self._needs_node_setup(item):
+            return False  # the same item twice has one set of fixtures
+        needs = fixtures.list_shared_needs(item)
+        if any(other != needs for other in self._needs.values()):
             return False
-        guarded = GuardedItem.from_item(item)
-        if not self._guard.admits(item, guarded) or self._needs_node_setup(item):
-            return False
-        self._guard.add(item, guarded)
+        self._needs[item] = needs
         return self._start(item)
 
     def _needs_node_setup(self, item: pytest.Item) -> bool:
@@ -351,7 +345,7 @@ class EpisodeScheduler:
 
     def _remove(self, item: pytest.Item) -> None:
         """Let others start that an item has kept waiting."""
-        self._guard.remove(item)
+        self._needs.pop(item, None)
         self.changes.leave(item)
 
     def _begin_turn(self, item: pytest.Item) -> fixtures.Stack | None:
@@ -370,8 +364,7 @@ class EpisodeScheduler:
         """Create a task for an item that was not started ahead; None if it has to run alone."""
         if find_obstacle(item) is not None or not isinstance(item, pytest.Function):
             return None
-        if item not in self._guard:
-            self._guard.add(item, GuardedItem.from_item(item))
+        self._needs.setdefault(item, fixtures.list_shared_needs(item))
         self.changes.enter(item)
         task = EpisodeTask(item)
         task.set_up_in_turn()

@@ -1,9 +1,9 @@
-"""Simulations in tests: the fixture `simulation`, and scenario files as parametrized episodes."""
+"""Scenario files as parametrized episodes, and the end of conversations."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,29 +19,10 @@ from ci_agent_eval.pytest_plugin.collection.iterations import get_base_nodeid
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
 
 if TYPE_CHECKING:
-    from ci_agent_eval.authoring.conversations.runner import ConversationContext
     from ci_agent_eval.authoring.scenarios.scenario import Scenario
-    from ci_agent_eval.authoring.simulation import Simulation
-    from ci_agent_eval.recording import EpisodeRecorder
 
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
-
-
-@pytest.fixture
-def _agent_eval_run(request: pytest.FixtureRequest) -> Callable[[Awaitable[Any]], Any]:
-    """Run an awaitable to completion on the loop that the episodes of the process share."""
-    from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop  # noqa: PLC0415 - inert until used
-
-    return SessionLoop.find(request.config).run_awaitable
-
-
-@pytest.fixture
-def simulation(episode: EpisodeRecorder) -> Simulation:
-    """Let simulated users talk to an app, in this test's episode and its budget of turns."""
-    from ci_agent_eval.authoring.simulation import Simulation  # noqa: PLC0415 - inert until used
-
-    return Simulation(episode)
 
 
 def parametrize_scenarios(metafunc: pytest.Metafunc) -> None:
@@ -101,27 +82,19 @@ def _build_usage_error(definition: pytest.Item, problem: str) -> pytest.Collecto
     return pytest.Collector.CollectError(f"{definition.nodeid}: @scenarios: the test {problem}")
 
 
-@pytest.fixture(name="_agent_eval_conversation")
-def _conversation_fixture(
-    request: pytest.FixtureRequest, _agent_eval_recorder: EpisodeRecorder
-) -> Generator[ConversationContext, None, None]:
-    from ci_agent_eval.authoring.conversations.runner import ConversationContext  # noqa: PLC0415 - inert until used
-
-    conversation = ConversationContext(_agent_eval_recorder)
-    yield conversation
-    if conversation.cleanup_errors and _was_interrupted(request.node):
+def end_conversation(item: pytest.Item, errors: Sequence[Exception]) -> None:
+    """Raise the errors that cleaning up the agents of a test raised."""
+    if errors and _was_interrupted(item):
         # After Ctrl-C an exception in a teardown would end pytest itself.
-        errors = "; ".join(
-            f"{type(error).__name__}: {error}" for error in conversation.cleanup_errors
-        )
-        if request.config.pluginmanager.hasplugin("terminalreporter"):
-            request.config.get_terminal_writer().line(
-                make_printable(f"{request.node.nodeid}: cleaning up the agent failed: {errors}")
+        shown = "; ".join(f"{type(error).__name__}: {error}" for error in errors)
+        if item.config.pluginmanager.hasplugin("terminalreporter"):
+            item.config.get_terminal_writer().line(
+                make_printable(f"{item.nodeid}: cleaning up the agent failed: {shown}")
             )
-    elif len(conversation.cleanup_errors) > 1:
-        raise ExceptionGroup("cleaning up the agents failed", conversation.cleanup_errors)
-    elif conversation.cleanup_errors:
-        raise conversation.cleanup_errors[0]
+    elif len(errors) > 1:
+        raise ExceptionGroup("cleaning up the agents failed", errors)
+    elif errors:
+        raise errors[0]
 
 
 def _was_interrupted(item: pytest.Item) -> bool:

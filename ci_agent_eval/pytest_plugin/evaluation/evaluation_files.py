@@ -6,6 +6,7 @@ It is called for every collected file, so it imports none of our modules.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -47,6 +48,12 @@ def may_run_evaluations(config: pytest.Config) -> bool:
     tests = config.getini("python_files")
     is_test = not config.option.eval_strict and any(matches_any_pattern(n, tests) for n in names)
     return is_test or are_evaluations_requested(config)
+
+
+def may_clear_reports(config: pytest.Config) -> bool:
+    """Return whether the session may have to remove a report of earlier evaluations."""
+    is_known = "ci_agent_eval.authoring.eval_results" in sys.modules
+    return is_known or bool(config.option.eval_results) or may_run_evaluations(config)
 
 
 def list_named_evaluations(config: pytest.Config) -> Iterator[Path]:

@@ -168,25 +168,3 @@ def test_what_is_never_awaited_is_warned_of_in_its_own_test(suite):
     ran = suite.run_apart("--episode-concurrency=2")
     ran.result.assert_outcomes(passed=2, warnings=1)
     ran.result.stdout.fnmatch_lines(["test_suite.py::test_forgets", "*was never awaited*"])
-
-
-def test_an_error_in_a_finalizer_is_that_of_the_episode_that_runs_it(suite):
-    suite.write("""
-        from meeting import meet
-
-        class Broken:
-            def __del__(self): raise ValueError("in a finalizer")
-
-        async def test_waits(episode):
-            await meet(2, "start")
-            await meet(2, "end")
-
-        async def test_breaks(episode):
-            await meet(2, "start")
-            Broken()
-            await meet(2, "end")
-    """)
-    options = ("-W", "error::pytest.PytestUnraisableExceptionWarning")
-    ran = suite.run_apart("--episode-concurrency=2", *options)
-    failed = [line for line in ran.result.outlines if line.startswith("FAILED")]
-    assert ["::test_breaks" in line for line in failed] == [True]
