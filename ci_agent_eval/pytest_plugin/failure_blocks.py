@@ -16,7 +16,7 @@ from ci_agent_eval.contract.wording import (
     pluralize,
     wrap_columns,
 )
-from ci_agent_eval.pytest_plugin.episodes.failure_details import format_call
+from ci_agent_eval.pytest_plugin.episodes.episode_summary import format_call
 
 MAX_BLOCKS = 10
 MAX_LINES = {"user": 2, "assistant": 3, "calls": 1, "check": 3, "error": 3, "budget": 3}

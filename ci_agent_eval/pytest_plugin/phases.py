@@ -13,7 +13,7 @@ import pytest
 from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.pytest_plugin.collection import detection, iterations
 from ci_agent_eval.pytest_plugin.concurrency import INTERRUPTIONS, loop_members
-from ci_agent_eval.pytest_plugin.episodes import simulations
+from ci_agent_eval.pytest_plugin.episodes import episode_summary, repository_paths, simulations
 from ci_agent_eval.pytest_plugin.evaluation import evaluation_files
 from ci_agent_eval.pytest_plugin.fixtures import get_session
 from ci_agent_eval.pytest_plugin.parts import get_parts
@@ -159,11 +159,7 @@ def note_exception(item: pytest.Function) -> Generator[None, object, object]:
 
 def run_coroutine(item: pytest.Function) -> bool | None:
     """Run an `async def` test, unless another plugin's loop runs it."""
-    if not loop_members.runs_coroutine(item):
-        return None
-    from ci_agent_eval.pytest_plugin.concurrency import coroutines  # noqa: PLC0415 - inert until used
-
-    return coroutines.run_test(item)
+    return loop_members.run_test(item) if loop_members.runs_coroutine(item) else None
 
 
 def report(
@@ -185,11 +181,9 @@ def report(
     if parts.episodes is not None:
         parts.episodes.redact_report(report)
     if is_episode and report.longrepr is not None:
-        from ci_agent_eval.pytest_plugin.episodes import failure_details  # noqa: PLC0415 - inert until used
-
         has_terminal = item.config.pluginmanager.hasplugin("terminalreporter")
         has_colors = has_terminal and item.config.get_terminal_writer().hasmarkup
-        failure_details.make_failure_printable(report, has_colors=has_colors)
+        episode_summary.make_failure_printable(report, has_colors=has_colors)
     if parts.budgets is not None:
         parts.budgets.note_report(item, report)
     if parts.artifact is not None:
@@ -205,9 +199,7 @@ def prepare_debugger(node: pytest.Item | pytest.Collector, call: pytest.CallInfo
     if not is_debugging or not isinstance(node, pytest.Item) or call.excinfo is None:
         return
     if detection.EPISODE in node.stash:
-        from ci_agent_eval.pytest_plugin.episodes import debugging  # noqa: PLC0415 - inert until used
-
-        debugging.prepare_debugger(node, call.excinfo)
+        repository_paths.prepare_debugger(node, call.excinfo)
 
 
 _OWN = frozenset({"ci_agent_eval", "asyncio"})

@@ -243,9 +243,7 @@ def prepare_tests(session: pytest.Session) -> None:
 
     watch_tests(config)
     if any(map(loop_members.is_on_our_loop, session.items)):
-        from ci_agent_eval.pytest_plugin.concurrency import coroutines  # noqa: PLC0415 - inert until used
-
-        coroutines.prepare_coroutine_tests(session)
+        loop_members.prepare_coroutine_tests(session)
     if items and not config.option.collectonly:
         from ci_agent_eval.pytest_plugin.episodes.traffic import import_before  # noqa: PLC0415 - inert until used
 

@@ -16,7 +16,7 @@ from ci_agent_eval.contract.findings import SuiteStop
 from ci_agent_eval.contract.results import AdaptiveStop, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.collection.exclusions import CollectionOutcome
+from ci_agent_eval.pytest_plugin.collection.removed_episodes import CollectionOutcome
 from ci_agent_eval.pytest_plugin.collection.selection import (
     get_requested_shard,
     get_workflow_attempt,

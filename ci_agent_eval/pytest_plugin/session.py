@@ -32,9 +32,9 @@ from ci_agent_eval.pytest_plugin.collection.iterations import (
     get_iteration,
     is_optional,
 )
-from ci_agent_eval.pytest_plugin.episodes.debugging import CheckPlaces
 from ci_agent_eval.pytest_plugin.episodes.ended_episode import (
     build_lost_episode,
+    call_episode_hooks,
     fail_late_records,
     finish_episode,
     list_problems,
@@ -49,19 +49,18 @@ from ci_agent_eval.pytest_plugin.episodes.endings import (
     record_subtest,
 )
 from ci_agent_eval.pytest_plugin.episodes.episode_files import EpisodeFiles
-from ci_agent_eval.pytest_plugin.episodes.episode_hooks import call_episode_hooks
 from ci_agent_eval.pytest_plugin.episodes.episode_summary import (
     PREFIX,
     build_summary_record,
     is_result_property,
     list_junit_properties,
     list_notes,
+    redact_report,
 )
-from ci_agent_eval.pytest_plugin.episodes.failure_details import redact_report
 from ci_agent_eval.pytest_plugin.episodes.marker import (
     build_episode_from_marker,
 )
-from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
+from ci_agent_eval.pytest_plugin.episodes.repository_paths import CheckPlaces, RepositoryPaths
 from ci_agent_eval.pytest_plugin.episodes.simulations import get_default_scenario
 from ci_agent_eval.pytest_plugin.evaluation import measurement, rewritten_asserts
 from ci_agent_eval.pytest_plugin.evaluation.assert_evidence import AssertEvidence

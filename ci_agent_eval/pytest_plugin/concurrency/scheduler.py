@@ -13,11 +13,11 @@ from typing import Protocol
 import pytest
 
 from ci_agent_eval.pytest_plugin.adaptive_iterations import AdaptiveIterations
-from ci_agent_eval.pytest_plugin.concurrency import INTERRUPTIONS, alarm, fixtures
-from ci_agent_eval.pytest_plugin.concurrency.coroutines import run_coroutine_test
+from ci_agent_eval.pytest_plugin.concurrency import INTERRUPTIONS, fixtures, session_loop
 from ci_agent_eval.pytest_plugin.concurrency.eligibility import ItemOrder, find_obstacle
 from ci_agent_eval.pytest_plugin.concurrency.episode_task import EpisodeTask
 from ci_agent_eval.pytest_plugin.concurrency.held_changes import HeldChanges
+from ci_agent_eval.pytest_plugin.concurrency.loop_members import run_coroutine_test
 from ci_agent_eval.pytest_plugin.concurrency.output import (
     OutputRouting,
     route_logs,
@@ -188,7 +188,7 @@ class EpisodeScheduler:
         If it has ended already, the loop still makes a step, because the others wait for it.
         """
         try:
-            with alarm.guard_alarm(self._loop.loop, self._deliver):
+            with session_loop.guard_alarm(self._loop.loop, self._deliver):
                 if not task.is_running:
                     self._refill()
                     self._loop.step()

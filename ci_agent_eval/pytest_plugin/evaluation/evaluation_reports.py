@@ -7,22 +7,47 @@ or without a report directory to `eval-results.json`.
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ci_agent_eval.contract.wording import make_printable
+from ci_agent_eval.contract.episode import Assertion, Episode
+from ci_agent_eval.contract.evaluation import (
+    EvaluationReport,
+    build_evaluation_report,
+    find_evaluation_error,
+    name_conversations,
+    score_episode,
+    select_evaluations,
+)
+from ci_agent_eval.contract.results import EVAL_RESULTS_NAME
+from ci_agent_eval.contract.wording import (
+    format_column,
+    format_cost,
+    make_printable,
+    one_line,
+    pluralize,
+    summarize_reason,
+)
+from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.evaluation import evaluation_files
 from ci_agent_eval.pytest_plugin.terminal import EpisodeReports, SummaryRecord
+from ci_agent_eval.storage.run_folder import (
+    claim_evaluation_file,
+    is_own_evaluation_file,
+    write_evaluation_file,
+)
 
 if TYPE_CHECKING:
     from ci_agent_eval.contract.evaluation import EvaluationReport
-    from ci_agent_eval.pytest_plugin.evaluation.evaluation_table import EvaluationRow
+
 
 _ADVICE = "name another file with --eval-results"
 
@@ -55,8 +80,6 @@ class EvaluationReports:
 
     def _build_report(self) -> EvaluationReport:
         """Return the report of the evaluations that have ended."""
-        from ci_agent_eval.contract.evaluation import build_evaluation_report  # noqa: PLC0415 - inert
-
         return build_evaluation_report(row.episode for row in _build_rows(self._load_records()))
 
     def _clear(self, config: pytest.Config) -> None:
@@ -68,12 +91,6 @@ class EvaluationReports:
         path = options.get_eval_results_path(config)
         if path is None or not (is_named or self._is_expected):
             return
-        from ci_agent_eval.errors import InputError  # noqa: PLC0415 - inert until used
-        from ci_agent_eval.storage.run_folder import (  # noqa: PLC0415 - as above
-            claim_evaluation_file,
-            is_own_evaluation_file,
-        )
-
         is_requested = is_named or evaluation_files.are_evaluations_requested(config)
         if not is_requested and not is_own_evaluation_file(path):
             return
@@ -90,9 +107,6 @@ class EvaluationReports:
         """Write the report when every worker has finished."""
         if not self._is_expected and not self.reports.evaluated:
             return
-        from ci_agent_eval.contract.evaluation import build_evaluation_report  # noqa: PLC0415 - inert
-        from ci_agent_eval.pytest_plugin.evaluation.evaluation_table import render_evaluations  # noqa: PLC0415
-
         rows = _build_rows(self._load_records())
         if not rows:
             return
@@ -109,12 +123,6 @@ class EvaluationReports:
         return self.reports.evaluated.values() if load_records is None else load_records()
 
     def _write(self, path: Path, report: EvaluationReport, base: Path) -> None:
-        from ci_agent_eval.errors import InputError  # noqa: PLC0415 - inert until used
-        from ci_agent_eval.storage.run_folder import (  # noqa: PLC0415 - as above
-            claim_evaluation_file,
-            write_evaluation_file,
-        )
-
         try:
             # A file may have been created there in the meantime.
             claim_evaluation_file(path, advice=_ADVICE)
@@ -150,8 +158,6 @@ def _describe_write_error(path: Path, error: OSError) -> str:
 
 def _list_report_paths(config: pytest.Config) -> Iterable[Path]:
     """Return the paths of the report."""
-    from ci_agent_eval.contract.results import EVAL_RESULTS_NAME  # noqa: PLC0415 - inert until used
-
     directory, path = options.get_report_dir(config), options.get_eval_results_path(config)
     found = [directory / EVAL_RESULTS_NAME] if directory is not None else []
     return dict.fromkeys([*found, *([path] if path is not None else [])])
@@ -159,10 +165,6 @@ def _list_report_paths(config: pytest.Config) -> Iterable[Path]:
 
 def _build_rows(found: Iterable[SummaryRecord]) -> list[EvaluationRow]:
     """Return the rows of the evaluations, with the attempt of each that counts."""
-    from ci_agent_eval.contract.episode import Episode  # noqa: PLC0415 - inert until used
-    from ci_agent_eval.contract.evaluation import select_evaluations  # noqa: PLC0415 - as above
-    from ci_agent_eval.pytest_plugin.evaluation.evaluation_table import EvaluationRow  # noqa: PLC0415 - as above
-
     by_key = {tuple(one["key"]): one for one in found if one["evaluation"] is not None}
     episodes = (Episode.model_validate(one["evaluation"]) for one in by_key.values())
     return [
@@ -174,3 +176,140 @@ def _build_rows(found: Iterable[SummaryRecord]) -> list[EvaluationRow]:
         )
         for episode in select_evaluations(episodes)
     ]
+
+
+MAX_NAME = 60
+"""Maximum characters of a conversation's name."""
+
+MAX_CELL = 30
+"""Maximum characters of a plugin's column."""
+
+MAX_REASON = 300
+"""Maximum characters of a reason's first line."""
+
+MAX_FAILURES = 20
+"""Maximum failed assertions listed per conversation."""
+
+_TITLES = ("conversation", "passed", "score", "assertions", "duration")
+_WORDS = {"passed": "yes", "failed": "no", "error": "error", "skipped": "skipped"}
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationRow:
+    """One conversation, with the budget violations and costs of its reports."""
+
+    episode: Episode
+    violations: Sequence[str] = ()
+    cost_usd: float | None = None
+    judge_cost_usd: float | None = None
+
+
+def render_evaluations(
+    rows: Sequence[EvaluationRow], report: EvaluationReport, *, is_partial: bool = False
+) -> Iterator[str]:
+    """Yield the table of the conversations in their order, and the line of totals.
+
+    The line of totals mentions a run that was cut short.
+    """
+    added = sorted({name for row in rows for name in row.episode.columns})
+    titles = (*_TITLES, *(_truncate_text(name, MAX_CELL) for name in added))
+    cells = [
+        _build_cells(row.episode, name, added)
+        for row, name in zip(rows, _list_names(rows), strict=True)
+    ]
+    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+    yield _format_line(titles, widths)
+    for row, shown in zip(rows, cells, strict=True):
+        yield _format_line(shown, widths)
+        for detail in _list_details(row):
+            yield f"    {detail}"
+    partial = "; partial: the run was cut short" if is_partial else ""
+    yield _format_totals(rows, report) + partial
+
+
+def _list_names(rows: Sequence[EvaluationRow]) -> Iterator[str]:
+    """Yield the name of each conversation, shortened before its number, if any."""
+    for row, name in zip(rows, name_conversations([row.episode for row in rows]), strict=True):
+        scenario = row.episode.scenario_id
+        yield _truncate_text(scenario, MAX_NAME) + name.removeprefix(scenario)
+
+
+def _build_cells(episode: Episode, name: str, added: Sequence[str]) -> tuple[str, ...]:
+    """Return a cell for each title; `added` are the columns of plugins."""
+    own = (format_column(episode.columns[n]) if n in episode.columns else "-" for n in added)
+    passed = sum(1 for assertion in episode.assertions if assertion.passed)
+    scored = episode.outcome in {"passed", "failed"}
+    return (
+        name,
+        _WORDS[episode.outcome],
+        _format_score(score_episode(episode)) if scored else "-",
+        f"{passed}/{len(episode.assertions)}",
+        "-" if episode.duration_ms is None else f"{episode.duration_ms:,.0f} ms",
+        *(_truncate_text(one_line(cell), MAX_CELL) for cell in own),
+    )
+
+
+def _format_line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    (name, passed, *figures), (first, second, *rest) = cells, widths
+    shown = (f"{figure:>{width}}" for figure, width in zip(figures, rest, strict=True))
+    return "  ".join((f"{name:<{first}}", f"{passed:<{second}}", *shown)).rstrip()
+
+
+def _list_details(row: EvaluationRow) -> Iterator[str]:
+    failed = [assertion for assertion in row.episode.assertions if not assertion.passed]
+    yield from map(_format_failure, failed[:MAX_FAILURES])
+    if (more := len(failed) - MAX_FAILURES) > 0:
+        yield f"and {pluralize(more, 'more failed assertion')}, listed in the report"
+    if error := find_evaluation_error(row.episode):
+        yield f"{row.episode.outcome}: {_get_first_line(error)}"
+    elif row.episode.outcome == "skipped":
+        yield f"skipped: {_get_first_line(row.episode.reason or 'no reason given')}"
+    for violation in row.violations:
+        yield f"over {violation}"
+
+
+def _format_failure(assertion: Assertion) -> str:
+    place = f"{assertion.file}:{assertion.line}: " if assertion.file else ""
+    warning = "warning: " if assertion.severity == "warning" else ""
+    reason = f": {_get_first_line(summarize_reason(assertion.reason))}" if assertion.reason else ""
+    return f"{place}{warning}{_get_first_line(assertion.name)}{reason}"
+
+
+def _format_totals(rows: Sequence[EvaluationRow], report: EvaluationReport) -> str:
+    outcomes = Counter(row.episode.outcome for row in rows)
+    total, passed = report.total_conversations, report.passed_conversations
+    share = _format_percentage(report.pass_rate)
+    parts = [f"{pluralize(total, 'conversation')}: {passed} passed ({share} %)"]
+    if outcomes["passed"] + outcomes["failed"]:
+        parts[0] += f", average score {_format_score(report.average_score)}"
+    if outcomes["error"]:
+        parts.append(f"{outcomes['error']} ended in an error, not in the average")
+    if outcomes["skipped"]:
+        parts.append(f"{outcomes['skipped']} skipped, not counted")
+    return "; ".join([*parts, *_format_costs(rows)])
+
+
+def _format_costs(rows: Sequence[EvaluationRow]) -> Iterator[str]:
+    judge = [row.judge_cost_usd for row in rows if row.judge_cost_usd is not None]
+    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
+    if costs or judge:
+        share = f" (judge: {format_cost(math.fsum(judge))})" if judge else ""
+        yield f"{format_cost(math.fsum([*costs, *judge]))}{share}"
+
+
+def _format_score(score: float) -> str:
+    """Format a score; only exactly 1 is shown as 1, and only 0 as 0."""
+    return f"{score if score in (0, 1) else min(max(score, 0.01), 0.99):.2f}"
+
+
+def _format_percentage(percentage: float) -> str:
+    shown = percentage if percentage in (0, 100) else min(max(percentage, 0.1), 99.9)
+    return f"{shown:.1f}"
+
+
+def _get_first_line(text: str) -> str:
+    return _truncate_text(text.strip().partition("\n")[0], MAX_REASON)
+
+
+def _truncate_text(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

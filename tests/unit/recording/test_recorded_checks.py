@@ -14,8 +14,7 @@ import pytest
 from ci_agent_eval.checks import ForbiddenTools
 from ci_agent_eval.contract.episode import Assertion
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.pytest_plugin.episodes.debugging import CheckPlaces
-from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
+from ci_agent_eval.pytest_plugin.episodes.repository_paths import CheckPlaces, RepositoryPaths
 from ci_agent_eval.recording import list_failure_reasons
 from tests.tables import each_row
 from tests.unit.recording.rig import a_recorder
