@@ -7,8 +7,7 @@ changes. Every start of pytest imports this module, so it imports nothing at run
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from ci_agent_eval.contract.stops import AgentStop
@@ -20,8 +19,7 @@ BudgetFormat = Literal["count", "money", "milliseconds", "seconds"]
 _UNITS: dict[BudgetFormat, str] = {"milliseconds": "ms", "seconds": "s"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetKind:
+class BudgetKind(NamedTuple):
     """A kind of episode budget, measured from the trajectory."""
 
     name: str
@@ -41,8 +39,7 @@ class BudgetKind:
     """Stop reason of an engine run that exceeds it; None: the run continues and is judged later."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteBudgetKind:
+class SuiteBudgetKind(NamedTuple):
     """A kind of budget for the whole suite."""
 
     name: str

@@ -25,7 +25,6 @@ from ci_agent_eval.pytest_plugin.collection.detection import (
     EPISODE,
     RECORDER,
     REPORTED_EPISODE,
-    EpisodeItem,
 )
 from ci_agent_eval.pytest_plugin.collection.iterations import (
     describe_case,
@@ -43,6 +42,7 @@ from ci_agent_eval.pytest_plugin.episodes.ended_episode import (
 from ci_agent_eval.pytest_plugin.episodes.endings import (
     Ending,
     EpisodeFailed,
+    EpisodeItem,
     determine_ending,
     format_subtest_name,
     get_ending_after_subtests,

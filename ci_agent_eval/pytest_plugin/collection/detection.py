@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,9 +11,7 @@ from ci_agent_eval.pytest_plugin.options import MARKER_HELP
 
 if TYPE_CHECKING:
     from ci_agent_eval.contract.episode import Episode
-    from ci_agent_eval.pytest_plugin.episodes.endings import Ending
-    from ci_agent_eval.recording import EpisodeRecorder
-    from ci_agent_eval.recording.active_episode import RunningEpisode
+    from ci_agent_eval.pytest_plugin.episodes.endings import EpisodeItem
 
 NAME = "episode"
 """Name of the marker and of the fixture."""
@@ -40,66 +37,9 @@ RETURNING_ATTRIBUTE = "__agent_eval_returning__"
 _OWNS_MARKER = pytest.StashKey[bool]()
 
 
-@dataclass(slots=True)
-class EpisodeItem:
-    """The state of an episode's item from its selection to its teardown."""
+EPISODE: pytest.StashKey[EpisodeItem] = pytest.StashKey()
 
-    nodeid: str
-    """Node id without secrets, unique among the items."""
-    scenario_id: str
-    """Scenario id for a marker without one: the node id that its iterations share."""
-    iteration: int = 1
-    attempt: int = 0
-    problem: str | None = None
-    """Why the marker is invalid."""
-    initial_episode: Episode | None = None
-    recorder: EpisodeRecorder | None = None
-    final_episode: Episode | None = None
-    called: bool = False
-    """Whether the test has returned or raised; earlier reports are about subtests."""
-    subtest: Ending | None = None
-    """The ending of the subtest whose report comes next."""
-    subtest_errors: list[str] = field(default_factory=list)
-    """Reasons of the subtests that ended in an error."""
-    subtest_failures: list[BaseException] = field(default_factory=list)
-    """Exceptions that failed subtests raised."""
-    running: RunningEpisode | None = None
-    """The running episode, from the start of setup to the end of teardown."""
-
-    unreported: pytest.CallInfo[None] | None = None
-    """How the test's call ended, until a report of it is made: pytest-retry makes only one."""
-    is_repeated: bool = False
-    """Whether the attempt began before the one before it was reported."""
-    summary_record: dict[str, Any] | None = None
-    """The record for the terminal summary in the last report."""
-
-    def forget(self) -> None:
-        """Free everything except the item's identity.
-
-        The episode is on disk, and there may be thousands of items.
-        """
-        self.initial_episode = self.recorder = self.final_episode = self.subtest = None
-        self.running = self.summary_record = self.unreported = None
-        self.subtest_errors.clear()
-        self.subtest_failures.clear()
-
-    @property
-    def is_evaluation(self) -> bool:
-        """Whether its assertions are measured and fail no test."""
-        return self.initial_episode is not None and self.initial_episode.mode == "evaluation"
-
-    @property
-    def has_counted_assertion(self) -> bool:
-        """Whether an assert passed; always False for an episode that needs no evidence."""
-        is_counted = (
-            self.initial_episode is not None and self.initial_episode.evidence == "required"
-        )
-        return is_counted and self.running is not None and self.running.asserted
-
-
-EPISODE = pytest.StashKey[EpisodeItem]()
-
-REPORTED_EPISODE = pytest.StashKey["Episode | None"]()
+REPORTED_EPISODE: pytest.StashKey[Episode | None] = pytest.StashKey()
 """In an item's stash: the redacted episode of its last report; None after the test."""
 
 

@@ -169,16 +169,16 @@ def _show_data(value: object, root: str) -> str | None:
     return text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]}… {digest[:8]}"
 
 
-_SET = re.compile(r"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|\{[^{}]{1,2000}\}""")
+_SET = r"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|\{[^{}]{1,2000}\}"""
 """Matches a quoted text, which stays as it is, or the possible text of a set without inner sets."""
 
-_MAY_WARN = re.compile(r"\\|\d[A-Za-z]")
+_MAY_WARN = r"\\|\d[A-Za-z]"
 """Matches a backslash, and a number before a letter, whose style Python may warn about."""
 
 
 def _sort_sets(text: str) -> str:
     """Return the text of values with the items of each literal set sorted."""
-    return _SET.sub(_sort_set, text)
+    return re.sub(_SET, _sort_set, text)
 
 
 def _sort_set(found: re.Match[str]) -> str:
@@ -197,7 +197,7 @@ def _parse_set(text: str) -> object:
     Warnings are caught only where one may come: that changes the state of the whole process, and
     other threads run episodes.
     """
-    if not _MAY_WARN.search(text):
+    if not re.search(_MAY_WARN, text):
         return ast.literal_eval(text)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="<unknown>")

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.contract.clock import read_clock
-from ci_agent_eval.pytest_plugin.collection.detection import EPISODE, EpisodeItem
+from ci_agent_eval.pytest_plugin.collection.detection import EPISODE
 from ci_agent_eval.pytest_plugin.concurrency import fixtures
 from ci_agent_eval.pytest_plugin.concurrency.loop_members import call_test, run_end_callbacks
 from ci_agent_eval.pytest_plugin.concurrency.output import OutputSink, set_sink, use_sink
-from ci_agent_eval.pytest_plugin.episodes.endings import build_stop_error
+from ci_agent_eval.pytest_plugin.episodes.endings import EpisodeItem, build_stop_error
 from ci_agent_eval.recording.active_episode import activate_temporarily, bind_context
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent

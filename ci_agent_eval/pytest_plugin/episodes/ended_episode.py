@@ -19,10 +19,10 @@ from ci_agent_eval.contract.plugin_columns import (
     check_column_name,
     check_column_value,
 )
-from ci_agent_eval.pytest_plugin.collection.detection import EpisodeItem
 from ci_agent_eval.pytest_plugin.episodes.endings import (
     Ending,
     EpisodeFailed,
+    EpisodeItem,
     get_ending_after_subtests,
     is_from_subtest,
     shorten_message,

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Any
 
 import pytest
 
-from ci_agent_eval.contract.episode import Assertion, Outcome
+from ci_agent_eval.contract.episode import Assertion, Episode, Outcome
 from ci_agent_eval.contract.jsonable import clean_text, remove_addresses
 from ci_agent_eval.contract.wording import one_line
-from ci_agent_eval.pytest_plugin.collection.detection import EpisodeItem
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
+from ci_agent_eval.recording import EpisodeRecorder
+from ci_agent_eval.recording.active_episode import RunningEpisode
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -63,6 +65,63 @@ class Ending:
     assertion: Assertion | None = None
     expected: bool = False
     """Whether it is an xfail: the failure was expected."""
+
+
+@dataclass(slots=True)
+class EpisodeItem:
+    """The state of an episode's item from its selection to its teardown."""
+
+    nodeid: str
+    """Node id without secrets, unique among the items."""
+    scenario_id: str
+    """Scenario id for a marker without one: the node id that its iterations share."""
+    iteration: int = 1
+    attempt: int = 0
+    problem: str | None = None
+    """Why the marker is invalid."""
+    initial_episode: Episode | None = None
+    recorder: EpisodeRecorder | None = None
+    final_episode: Episode | None = None
+    called: bool = False
+    """Whether the test has returned or raised; earlier reports are about subtests."""
+    subtest: Ending | None = None
+    """The ending of the subtest whose report comes next."""
+    subtest_errors: list[str] = field(default_factory=list)
+    """Reasons of the subtests that ended in an error."""
+    subtest_failures: list[BaseException] = field(default_factory=list)
+    """Exceptions that failed subtests raised."""
+    running: RunningEpisode | None = None
+    """The running episode, from the start of setup to the end of teardown."""
+
+    unreported: pytest.CallInfo[None] | None = None
+    """How the test's call ended, until a report of it is made: pytest-retry makes only one."""
+    is_repeated: bool = False
+    """Whether the attempt began before the one before it was reported."""
+    summary_record: dict[str, Any] | None = None
+    """The record for the terminal summary in the last report."""
+
+    def forget(self) -> None:
+        """Free everything except the item's identity.
+
+        The episode is on disk, and there may be thousands of items.
+        """
+        self.initial_episode = self.recorder = self.final_episode = self.subtest = None
+        self.running = self.summary_record = self.unreported = None
+        self.subtest_errors.clear()
+        self.subtest_failures.clear()
+
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether its assertions are measured and fail no test."""
+        return self.initial_episode is not None and self.initial_episode.mode == "evaluation"
+
+    @property
+    def has_counted_assertion(self) -> bool:
+        """Whether an assert passed; always False for an episode that needs no evidence."""
+        is_counted = (
+            self.initial_episode is not None and self.initial_episode.evidence == "required"
+        )
+        return is_counted and self.running is not None and self.running.asserted
 
 
 def determine_ending(

@@ -9,12 +9,14 @@ from functools import lru_cache
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType, TracebackType
+from typing import TYPE_CHECKING
 
 import pytest
 
-from ci_agent_eval.contract.episode import Assertion, Episode
 from ci_agent_eval.pytest_plugin.collection.detection import REPORTED_EPISODE
-from ci_agent_eval.pytest_plugin.failure_blocks import render_conversation
+
+if TYPE_CHECKING:
+    from ci_agent_eval.contract.episode import Assertion, Episode
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,8 @@ class CheckPlaces:
 
 def prepare_debugger(node: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
     """Show the conversation before the debugger's prompt, and let it stop in the user's code."""
+    from ci_agent_eval.pytest_plugin.failure_blocks import render_conversation  # noqa: PLC0415 - inert until used
+
     episode: Episode | None = node.stash.get(REPORTED_EPISODE, None)
     writer = node.config.get_terminal_writer()
     turns = () if episode is None or episode.trajectory is None else episode.trajectory.turns

@@ -15,11 +15,11 @@ import pytest
 from _pytest.skipping import xfailed_key
 
 from ci_agent_eval.contract.episode import Assertion, Episode
-from ci_agent_eval.pytest_plugin.collection.detection import EpisodeItem
 from ci_agent_eval.pytest_plugin.episodes.endings import (
     MAX_NAME,
     Ending,
     EpisodeFailed,
+    EpisodeItem,
     build_failure_ending,
     is_failure,
     shorten_message,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -99,8 +98,7 @@ def add_experiment_options(parser: pytest.Parser) -> None:
         parser.addini(setting.ini, f"as {setting.option}", default="")
 
 
-@dataclass(frozen=True, slots=True)
-class ExperimentSettings:
+class ExperimentSettings(NamedTuple):
     """The settings of a session, resolved when they are read."""
 
     config: pytest.Config
