@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.errors import AgentEvalError
-from ci_agent_eval.pytest_plugin.collection import detection, iterations
+from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.concurrency import INTERRUPTIONS, loop_members
 from ci_agent_eval.pytest_plugin.episodes import episode_summary, repository_paths, simulations
 from ci_agent_eval.pytest_plugin.evaluation import evaluation_files
@@ -59,7 +59,6 @@ def begin(item: pytest.Item) -> Generator[None, None, None]:
         raise
     episodes.raise_marker_problem(item)
     loop_members.refuse_foreign_loops(item)
-    iterations.refuse_foreign_repeats(item)
     return result
 
 

@@ -88,7 +88,8 @@ class EpisodeRecorder:
         self.agent = self._initial.agent
         self.model = self._initial.model
         self.thread_id = self._initial.thread_id
-        self._metadata: dict[str, Any] = deepcopy(self._initial.metadata)
+        self.metadata: dict[str, Any] = deepcopy(self._initial.metadata)
+        """Additional data of the episode; written as JSON."""
         self._budgets = self._initial.budgets
         self._locate = locate
         self.recorded_turns = RecordedTurns()
@@ -135,11 +136,6 @@ class EpisodeRecorder:
         return self._usage.cassette_misses
 
     @property
-    def metadata(self) -> dict[str, Any]:
-        """Additional data of the episode; written as JSON."""
-        return self._metadata
-
-    @property
     def turns(self) -> tuple[Turn, ...]:
         """The turns so far, without the one that is still open."""
         return self.recorded_turns.list_turns()
@@ -163,11 +159,7 @@ class EpisodeRecorder:
                 f"episode {self.scenario_id!r}: a turn is still open; leave its `with` block first"
             )
         turn = TurnRecorder(
-            message,
-            self._clock,
-            self._close_turn,
-            attachments,
-            refused=self.refused,
+            message, self._clock, self._close_turn, attachments, refused=self.refused
         )
         self.recorded_turns.open(turn)
         return turn
@@ -268,7 +260,7 @@ class EpisodeRecorder:
         self._budgets = merge_budgets(self._budgets, episode.budgets)
         self._summary = episode.trajectory_summary
         self._states.merge(episode.states)
-        self._metadata |= episode.metadata
+        self.metadata |= episode.metadata
         self.agent = episode.agent or self.agent
         self.model = episode.model or self.model
         self.thread_id = episode.thread_id or self.thread_id
@@ -396,15 +388,8 @@ class EpisodeRecorder:
         of the marker, a budget keeps the lower limit and the larger `used`.
         """
         self._require_running(f"budget {name!r}")
-        budget = build_budget(
-            name,
-            limit=limit,
-            used=used,
-            hard=hard,
-            unit=unit,
-            statistic=statistic,
-            only_if_significant=only_if_significant or None,
-        )
+        latency = {"statistic": statistic, "only_if_significant": only_if_significant or None}
+        budget = build_budget(name, limit=limit, used=used, hard=hard, unit=unit, **latency)
         self._budgets = add_budget(self._budgets, clean_text(name), budget)
 
     def stop(self) -> None:

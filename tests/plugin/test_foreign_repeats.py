@@ -1,24 +1,6 @@
-"""Plugins that run a test several times: attempts where pytest can see them, else refused."""
+"""Plugins that run a test several times: each run is an attempt."""
 
 from __future__ import annotations
-
-REPEATS = """
-def pytest_addoption(parser):
-    parser.addoption("--count", type=int, default=1)
-
-def pytest_configure(config):
-    config.pluginmanager.register(object(), "repeat")
-"""
-
-
-def test_an_episode_that_they_would_run_is_an_error(suite):
-    suite = suite.without_evidence()
-    suite.write("def test_once(episode): assert episode.iteration", conftest=REPEATS)
-    suite.run().result.assert_outcomes(passed=1)
-    ran = suite.run("--count=2")
-    ran.result.assert_outcomes(errors=1)
-    assert "use the episode's iterations" in ran.episodes["test_once"].reason
-
 
 RETRIES = """
 import pytest

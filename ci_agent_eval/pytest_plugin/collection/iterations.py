@@ -248,30 +248,3 @@ def find_unrepeated_episodes(
             and _get_requested_iterations(item.iter_markers(detection.NAME), default).total > 1
         ):
             yield item
-
-
-_REFUSED = (
-    (
-        "repeat",
-        ("repeat", "count"),
-        "pytest-repeat makes each repeat a test of its own; use the episode's iterations",
-    ),
-    (
-        "pytest_forked",
-        ("forked", "forked"),
-        "pytest-forked runs a test in a process that is not recorded; use -n",
-    ),
-)
-"""pytest's name of each plugin, its marker and its option, and what to use instead."""
-
-
-def refuse_foreign_repeats(item: pytest.Item) -> None:
-    """Raise pytest.UsageError for an episode that such a plugin would run."""
-    for name, (marker, option), advice in _REFUSED:
-        if not item.config.pluginmanager.hasplugin(name):
-            continue
-        asked = item.config.getoption(option, default=None)
-        # One repeat is none.
-        is_for_all = asked is True or (isinstance(asked, int) and asked > 1)
-        if is_for_all or item.get_closest_marker(marker) is not None:
-            raise pytest.UsageError(f"{item.nodeid}: {advice}")
