@@ -74,17 +74,182 @@ class EpisodeHooks:
         """Take an ended episode, as `results.json` has it: without secrets, with its columns."""
 
 
+def parse_whole_number(text: str) -> int:
+    """Parse a whole number of at least 1; raises argparse's error, which pytest prints as usage."""
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"give a whole number, 1 or more (got {text!r})")
+    return int(text)
+
+
+def _check_iterations(text: str) -> str:
+    """Return the text, which xdist can send to its workers; raises argparse's error."""
+    try:
+        parse_iterations_text(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+_FLAG: Mapping[str, Any] = {"action": "store_true"}
+_HIDDEN = argparse.SUPPRESS
+
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "--episode-report-dir": {
+        "metavar": "DIR",
+        "help": "write episodes, session.json and results.json to DIR (default: write nothing)",
+    },
+    "--episode-suite": {
+        "metavar": "NAME",
+        "help": "name of the suite in the results (default: default)",
+    },
+    "--episode-commit": {"metavar": "SHA", "help": "commit under test, kept in session.json"},
+    # Only for `agent-eval run`, which adds to session.json how pytest's process ended.
+    "--episode-watched": {**_FLAG, "help": _HIDDEN},
+    # Only for `agent-eval`: the arguments of this one run, as a JSON list.
+    "--episode-asked": {"help": _HIDDEN},
+    # Only for `agent-eval run --confirm`: a file of scenarios to run again.
+    "--episode-again": {"metavar": "FILE", "help": _HIDDEN},
+    "--episode-iterations": {
+        "type": parse_whole_number,
+        "metavar": "N",
+        "help": "run each episode N times, whatever its marker and --aitest-iterations say",
+    },
+    "--episode-scenario": {
+        "action": "append",
+        "default": [],
+        "metavar": "ID",
+        "help": "run only the episodes of this scenario; may be repeated",
+    },
+    # Only for `agent-eval scenarios`: collect, write the scenarios to a file, run nothing.
+    "--episode-list": {"metavar": "FILE", "help": _HIDDEN},
+    # Only for `agent-eval run`: the file with what adaptive iterations are compared with.
+    "--episode-adaptive-plan": {"help": _HIDDEN},
+    # Only for `agent-eval run --affected`: the file with what a change touches.
+    "--episode-changes": {"metavar": "FILE", "help": _HIDDEN},
+    "--aitest-iterations": {
+        "metavar": "N",
+        "type": _check_iterations,
+        "help": "run each episode N times, and other tests once; auto: 3 to 60 times, as many as "
+        "the decision needs; auto:MIN-MAX: with other limits (default: 1)",
+    },
+    "--episode-concurrency": {
+        "metavar": "N",
+        "type": parse_whole_number,
+        "help": "run up to N async episodes at once in each process (default: 1)",
+    },
+    "--cassette": {
+        "metavar": "MODE",
+        "choices": CASSETTE_MODES,
+        "help": "record models' answers, or replay them without key and network: "
+        f"{', '.join(CASSETTE_MODES)}; auto replays what is recorded and records the rest "
+        "(default: off)",
+    },
+    "--cassette-tools": {
+        **_FLAG,
+        "default": None,
+        "help": "record and replay the results of tools, too (default: tools are called in replay)",
+    },
+    "--cassette-dir": {
+        "metavar": "DIR",
+        "help": "folder of the cassettes (default: cassettes, beside each test file)",
+    },
+    "--llm-model": {
+        "metavar": "MODEL",
+        "help": "model that judges for llm_assert and llm_score (default: openai:gpt-5-mini)",
+    },
+    "--eval": {
+        **_FLAG,
+        "help": "collect evaluations (the files of the ini setting eval_files) beside the tests; "
+        "one that is named is collected anyway",
+    },
+    "--eval-strict": {
+        **_FLAG,
+        "help": "run evaluations as pytest runs any other test: the first failed assert ends it",
+    },
+    "--eval-results": {
+        "metavar": "FILE",
+        "help": "write the results of evaluations to FILE (default: eval-results.json in the "
+        "report directory, or without one here)",
+    },
+    "--shard": {
+        "metavar": "I/N",
+        "help": "run the I-th of N shards: a share of the scenarios, the same on every machine",
+    },
+    "--shard-durations": {
+        "metavar": "PATH",
+        "help": "report folder or results.json of an earlier run, to balance the shards by",
+    },
+    "--enable-pytest-full-suite-steering": {
+        **_FLAG,
+        "dest": "pytest_full_suite_steering",
+        "default": None,
+        "help": "hold back, once in each episode, calls of agents that run a whole pytest suite "
+        "(default: PYTEST_FULL_SUITE_STEERING_ENABLED, agent-eval-steering.yaml, or off)",
+    },
+    "--disable-pytest-full-suite-steering": {
+        "dest": "pytest_full_suite_steering",
+        "action": "store_false",
+        "default": None,
+        "help": "let it run, whatever the environment and the file say",
+    },
+}
+"""The options, with argparse's settings of each."""
+
+_DEFAULTS = {
+    "episode_report_dir": "",
+    "episode_suite": "default",
+    "cassette": "off",
+    "cassette_dir": "",
+    "llm_model": "openai:gpt-5-mini",
+    "eval_results": "",
+}
+"""Texts in the ini file that stand for options, with their defaults."""
+
+_LISTS = {
+    "cassette_allowed_hosts": (
+        "args",
+        "hosts beside this machine that tests may connect to in replay, such as a database",
+    ),
+    "cassette_replace": (
+        "linelist",
+        (
+            "parts of requests that differ from run to run, replaced before a recording is looked "
+            "up: lines of `PATTERN => REPLACEMENT`"
+        ),
+    ),
+    ASSERT_MODULES: (
+        "args",
+        (
+            "helper modules, also installed ones, whose asserts pytest rewrites, so that they are "
+            "evidence that an episode was judged (default: none)"
+        ),
+    ),
+}
+"""Lists in the ini file that no option stands for, with their types and help."""
+
+
 def add_options(parser: pytest.Parser) -> None:
-    """Add the options and the ini settings of the same names."""
+    """Add the options and the ini settings, mostly of the same names."""
     group = parser.getgroup("episodes", "agent episodes (ci-agent-eval)")
-    _add_report_options(group, parser)
-    _add_selection_options(group)
-    _add_iteration_options(group, parser)
-    _add_cassette_options(group, parser)
-    _add_judge_options(group, parser)
-    _add_evaluation_options(group, parser)
-    _add_shard_options(group)
-    _add_steering_options(group)
+    for option, settings in _OPTIONS.items():
+        group.addoption(option, **settings)
+    for name, default in _DEFAULTS.items():
+        parser.addini(name, _describe_ini(name), default=default)
+    for name in ("aitest_iterations", "episode_concurrency"):
+        add_number_setting(parser, name, default="1")
+    parser.addini("cassette_tools", _describe_ini("cassette_tools"), type="bool", default=False)
+    for name, (kind, help_text) in _LISTS.items():
+        parser.addini(name, help_text, type=kind, default=[])  # type: ignore[arg-type]  # a literal
+    parser.addini(
+        "eval_files",
+        "glob patterns of evaluations, whose asserts are measured (default: *_eval.py)",
+        type="args",
+        default=["*_eval.py"],
+    )
+
+
+def _describe_ini(name: str) -> str:
+    return f"as --{name.replace('_', '-')}"
 
 
 def add_number_setting(parser: pytest.Parser, name: str, *, default: str) -> None:
@@ -93,196 +258,12 @@ def add_number_setting(parser: pytest.Parser, name: str, *, default: str) -> Non
     Native TOML of pytest 9 has numbers, which a setting of strings refuses. Unions are new in 9.2.
     """
     kind: Any = str | int | float if pytest.version_tuple >= (9, 2) else None
-    parser.addini(name, f"as --{name.replace('_', '-')}", type=kind, default=default)
-
-
-def _add_report_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
-    group.addoption(
-        "--episode-report-dir",
-        metavar="DIR",
-        help="write episodes, session.json and results.json to DIR (default: write nothing)",
-    )
-    parser.addini("episode_report_dir", "as --episode-report-dir", default="")
-    group.addoption(
-        "--episode-suite",
-        metavar="NAME",
-        help="name of the suite in the results (default: default)",
-    )
-    parser.addini("episode_suite", "as --episode-suite", default="default")
-    group.addoption(
-        "--episode-commit", metavar="SHA", help="commit under test, kept in session.json"
-    )
-    # Only for `agent-eval run`, which adds to session.json how pytest's process ended.
-    group.addoption("--episode-watched", action="store_true", help=argparse.SUPPRESS)
-    # Only for `agent-eval run` on a terminal: the folder for what running episodes do.
-    # Only for `agent-eval`: the arguments of this one run, as a JSON list.
-    group.addoption("--episode-asked", help=argparse.SUPPRESS)
-
-
-def _add_selection_options(group: pytest.OptionGroup) -> None:
-    # Only for `agent-eval run --confirm`: a file of scenarios to run again.
-    group.addoption("--episode-again", metavar="FILE", help=argparse.SUPPRESS)
-    group.addoption(
-        "--episode-iterations",
-        type=parse_whole_number,
-        metavar="N",
-        help="run each episode N times, whatever its marker and --aitest-iterations say",
-    )
-    group.addoption(
-        "--episode-scenario",
-        action="append",
-        default=[],
-        metavar="ID",
-        help="run only the episodes of this scenario; may be repeated",
-    )
-    # Only for `agent-eval scenarios`: collect, write the scenarios to a file, run nothing.
-    group.addoption("--episode-list", metavar="FILE", help=argparse.SUPPRESS)
-    # Only for `agent-eval run`: the file with what adaptive iterations are compared with.
-    group.addoption("--episode-adaptive-plan", help=argparse.SUPPRESS)
-    # Only for `agent-eval run --affected`: the file with what a change touches.
-    group.addoption("--episode-changes", metavar="FILE", help=argparse.SUPPRESS)
-
-
-def _add_iteration_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
-    group.addoption(
-        "--aitest-iterations",
-        metavar="N",
-        type=_check_iterations,
-        help="run each episode N times, and other tests once; auto: 3 to 60 times, as many as the "
-        "decision needs; auto:MIN-MAX: with other limits (default: 1)",
-    )
-    add_number_setting(parser, "aitest_iterations", default="1")
-    group.addoption(
-        "--episode-concurrency",
-        metavar="N",
-        type=parse_whole_number,
-        help="run up to N async episodes at once in each process (default: 1)",
-    )
-    add_number_setting(parser, "episode_concurrency", default="1")
-
-
-def _add_judge_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
-    group.addoption(
-        "--llm-model",
-        metavar="MODEL",
-        help="model that judges for llm_assert and llm_score (default: openai:gpt-5-mini)",
-    )
-    parser.addini("llm_model", "as --llm-model", default="openai:gpt-5-mini")
+    parser.addini(name, _describe_ini(name), type=kind, default=default)
 
 
 def get_llm_model(config: pytest.Config) -> str:
     """Return the model of `llm_assert` and `llm_score`."""
     return str(config.option.llm_model or config.getini("llm_model")).strip()
-
-
-def _add_cassette_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
-    group.addoption(
-        "--cassette",
-        metavar="MODE",
-        choices=CASSETTE_MODES,
-        help="record models' answers, or replay them without key and network: "
-        f"{', '.join(CASSETTE_MODES)}; auto replays what is recorded and records the rest "
-        "(default: off)",
-    )
-    parser.addini("cassette", "as --cassette", default="off")
-    group.addoption(
-        "--cassette-tools",
-        action="store_true",
-        default=None,
-        help="record and replay the results of tools, too (default: tools are called in replay)",
-    )
-    parser.addini("cassette_tools", "as --cassette-tools", type="bool", default=False)
-    group.addoption(
-        "--cassette-dir",
-        metavar="DIR",
-        help="folder of the cassettes (default: cassettes, beside each test file)",
-    )
-    parser.addini("cassette_dir", "as --cassette-dir", default="")
-    parser.addini(
-        "cassette_allowed_hosts",
-        "hosts beside this machine that tests may connect to in replay, such as a database",
-        type="args",
-        default=[],
-    )
-    parser.addini(
-        "cassette_replace",
-        "parts of requests that differ from run to run, replaced before a recording is looked up: "
-        "lines of `PATTERN => REPLACEMENT`",
-        type="linelist",
-        default=[],
-    )
-
-
-def _add_evaluation_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
-    group.addoption(
-        "--eval",
-        action="store_true",
-        help="collect evaluations (the files of the ini setting eval_files) beside the tests; "
-        "one that is named is collected anyway",
-    )
-    group.addoption(
-        "--eval-strict",
-        action="store_true",
-        help="run evaluations as pytest runs any other test: the first failed assert ends it",
-    )
-    parser.addini(
-        "eval_files",
-        "glob patterns of evaluations, whose asserts are measured (default: *_eval.py)",
-        type="args",
-        default=["*_eval.py"],
-    )
-    group.addoption(
-        "--eval-results",
-        metavar="FILE",
-        help="write the results of evaluations to FILE (default: eval-results.json in the report "
-        "directory, or without one here)",
-    )
-    parser.addini("eval_results", "as --eval-results", default="")
-    parser.addini(
-        ASSERT_MODULES,
-        "helper modules, also installed ones, whose asserts pytest rewrites, so that they are "
-        "evidence that an episode was judged (default: none)",
-        type="args",
-        default=[],
-    )
-
-
-def _add_shard_options(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--shard",
-        metavar="I/N",
-        help="run the I-th of N shards: a share of the scenarios, the same on every machine",
-    )
-    group.addoption(
-        "--shard-durations",
-        metavar="PATH",
-        help="report folder or results.json of an earlier run, to balance the shards by",
-    )
-
-
-def _add_steering_options(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--enable-pytest-full-suite-steering",
-        dest="pytest_full_suite_steering",
-        action="store_true",
-        default=None,
-        help="hold back, once in each episode, calls of agents that run a whole pytest suite "
-        "(default: PYTEST_FULL_SUITE_STEERING_ENABLED, agent-eval-steering.yaml, or off)",
-    )
-    group.addoption(
-        "--disable-pytest-full-suite-steering",
-        dest="pytest_full_suite_steering",
-        action="store_false",
-        default=None,
-        help="let it run, whatever the environment and the file say",
-    )
-
-
-def parse_whole_number(text: str) -> int:
-    """Parse a whole number of at least 1; raises argparse's error, which pytest prints as usage."""
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise argparse.ArgumentTypeError(f"give a whole number, 1 or more (got {text!r})")
-    return int(text)
 
 
 def get_cassette_mode(config: pytest.Config) -> str:
@@ -315,15 +296,6 @@ def get_cassette_dir(config: pytest.Config, test_file: Path) -> Path:
         return config.invocation_params.dir / str(config.option.cassette_dir)
     setting = str(config.getini("cassette_dir")).strip()
     return config.rootpath / setting if setting else test_file.parent / "cassettes"
-
-
-def _check_iterations(text: str) -> str:
-    """Return the text, which xdist can send to its workers; raises argparse's error."""
-    try:
-        parse_iterations_text(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return text
 
 
 def get_iterations(config: pytest.Config) -> IterationRange:
