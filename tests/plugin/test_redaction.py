@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
+from ci_agent_eval.pytest_plugin.episodes.episode_files import redact_model
 from ci_agent_eval.redaction import REDACTED, Redactor
 
 SECRET = "Zx9-plain-value"

@@ -21,8 +21,6 @@ from ci_agent_eval.pytest_plugin.parts import get_parts
 FIXTURE = "monkeypatch"
 """pytest's fixture."""
 
-"""In the config: the changes of its run."""
-
 _METHODS = {name for name in vars(pytest.MonkeyPatch) if not name.startswith("_")} - {
     "context",
     "undo",

@@ -8,11 +8,10 @@ from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from itertools import islice
 from threading import get_ident
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import pytest
 
-from ci_agent_eval.pytest_plugin.adaptive_iterations import AdaptiveIterations
 from ci_agent_eval.pytest_plugin.concurrency import INTERRUPTIONS, fixtures, session_loop
 from ci_agent_eval.pytest_plugin.concurrency.eligibility import ItemOrder, find_obstacle
 from ci_agent_eval.pytest_plugin.concurrency.episode_task import EpisodeTask
@@ -25,6 +24,9 @@ from ci_agent_eval.pytest_plugin.concurrency.output import (
 from ci_agent_eval.pytest_plugin.concurrency.session_loop import SessionLoop
 from ci_agent_eval.pytest_plugin.parts import get_parts
 from ci_agent_eval.recording.active_episode import set_concurrent, set_owner_thread
+
+if TYPE_CHECKING:
+    from ci_agent_eval.pytest_plugin.session import EpisodeSession
 
 __tracebackhide__ = True  # a failure shows the frames of the test and of its agent
 
@@ -41,25 +43,10 @@ GARBAGE_THRESHOLD = 20_000
 a few turns creates about as many."""
 
 
-class EpisodeLog(Protocol):
-    """The part of `EpisodeSession` that the scheduler uses."""
-
-    adaptive: AdaptiveIterations | None
-
-    def begin(self, item: pytest.Item, *, ahead: bool = False) -> None:
-        """Write that an episode has started."""
-
-    def withdraw(self, item: pytest.Item) -> None:
-        """Forget an episode that was started ahead and has to wait for its turn."""
-
-    def cut_off(self, item: pytest.Item, reason: str) -> None:
-        """Write the partial episode that the end of the run cut off."""
-
-
 class EpisodeScheduler:
     """Runs up to `concurrency` episodes at once."""
 
-    def __init__(self, session: pytest.Session, concurrency: int, episodes: EpisodeLog) -> None:
+    def __init__(self, session: pytest.Session, concurrency: int, episodes: EpisodeSession) -> None:
         self._session = session
         self._concurrency = concurrency
         self._episodes = episodes
@@ -90,7 +77,7 @@ class EpisodeScheduler:
 
     @classmethod
     def start(
-        cls, session: pytest.Session, concurrency: int, episodes: EpisodeLog
+        cls, session: pytest.Session, concurrency: int, episodes: EpisodeSession
     ) -> EpisodeScheduler:
         """Replace the session's setup state."""
         scheduler = cls(session, concurrency, episodes)

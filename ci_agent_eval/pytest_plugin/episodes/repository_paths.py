@@ -133,7 +133,7 @@ class CheckPlaces:
 
 def prepare_debugger(node: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
     """Show the conversation before the debugger's prompt, and let it stop in the user's code."""
-    from ci_agent_eval.pytest_plugin.failure_blocks import render_conversation  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.pytest_plugin.terminal import render_conversation  # noqa: PLC0415 - inert until used
 
     episode: Episode | None = node.stash.get(REPORTED_EPISODE, None)
     writer = node.config.get_terminal_writer()

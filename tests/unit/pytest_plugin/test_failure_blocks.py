@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.pytest_plugin.failure_blocks import MAX_BLOCKS, render_failure_blocks
+from ci_agent_eval.pytest_plugin.terminal import MAX_BLOCKS, render_failure_blocks
 
 
 def make_record(scenario="refund", outcome="failed", iteration=1, agent=None, **details):

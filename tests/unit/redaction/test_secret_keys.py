@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_agent_eval.contract.schema import build_contract_schema
-from ci_agent_eval.pytest_plugin.episodes.model_redaction import redact_model
+from ci_agent_eval.pytest_plugin.episodes.episode_files import redact_model
 from ci_agent_eval.redaction import REDACTED, Redactor, is_secret_key, remove_secret_pairs
 from ci_agent_eval.results.json_text import redact_json
 from tests.builders import episode, tool_call, turn
