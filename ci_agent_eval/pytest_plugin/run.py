@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
 import pytest
@@ -233,11 +234,8 @@ def prepare_tests(session: pytest.Session) -> None:
     items = [item for item in session.items if detection.is_episode(item)]
     if any(detection.EPISODE not in item.stash for item in items):
         _select(config, items)
-    if (
-        not items
-        and not config.option.eval_strict
-        and not any(map(detection.is_linked, session.items))
-    ):
+    is_ours = items or config.option.eval_strict or any(map(detection.is_linked, session.items))
+    if not is_ours and not _has_async_fixture(session):
         return
     from ci_agent_eval.pytest_plugin.concurrency import loop_members  # noqa: PLC0415 - inert until used
 
@@ -254,6 +252,14 @@ def prepare_tests(session: pytest.Session) -> None:
         )
 
         EpisodeScheduler.start(session, concurrency, get_session(config))
+
+
+def _has_async_fixture(session: pytest.Session) -> bool:
+    """Return whether any test has an async fixture: a plain test may use it, too."""
+    information = (getattr(item, "_fixtureinfo", None) for item in session.items)
+    names = (found.name2fixturedefs for found in information if found is not None)
+    definitions = {each for found in names for several in found.values() for each in several}
+    return any(iscoroutinefunction(d.func) or isasyncgenfunction(d.func) for d in definitions)
 
 
 def watch_tests(config: pytest.Config) -> None:

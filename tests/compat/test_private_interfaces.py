@@ -14,8 +14,8 @@ import ci_agent_eval
 PACKAGE = Path(ci_agent_eval.__file__).parent
 PLUGIN = PACKAGE / "pytest_plugin"
 
-NO_INTERFACE = {"_getframe", "_pytest", "_hypothesis_pytestplugin"}
-"""Of Python's documented `sys`, and the names of packages that own a frame or a hook."""
+NO_INTERFACE = {"_getframe", "_pytest", "_hypothesis_pytestplugin", "_agent_eval_scenarios"}
+"""Of Python's `sys`, of packages that own a frame or a hook, and of an attribute of `authoring`."""
 
 ASSERTS = "docs/decisions/0032-evidence.md says what to weigh"
 CLAIMED = "leave the tests that pytest-asyncio claims to it; see docs/decisions/0028"

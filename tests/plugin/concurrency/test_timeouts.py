@@ -36,9 +36,9 @@ def end():
 WATCH_TURNS = """
 import sys
 import pytest
-from ci_agent_eval.pytest_plugin.concurrency import alarm
+from ci_agent_eval.pytest_plugin.concurrency import session_loop
 
-alarm.TICKS = {ticks}
+session_loop.TICKS = {ticks}
 sys.path.insert(0, ".")
 import timer
 
