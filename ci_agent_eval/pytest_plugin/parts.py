@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ci_agent_eval.contract.iteration_range import IterationRange
     from ci_agent_eval.contract.results import Shard
     from ci_agent_eval.pytest_plugin.budgets.budget_stop import BudgetStop
-    from ci_agent_eval.pytest_plugin.collection.affected_scenarios import AffectedSelection
+    from ci_agent_eval.pytest_plugin.collection.declared_files import AffectedSelection
     from ci_agent_eval.pytest_plugin.collection.removed_episodes import (
         RemovedEpisodes,
         ScenarioListWriter,

@@ -17,10 +17,6 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.results import RemovedScenario, Shard
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
-from ci_agent_eval.pytest_plugin.collection.affected_scenarios import (
-    AffectedSelection,
-    describe_selection,
-)
 from ci_agent_eval.pytest_plugin.collection.detection import (
     EPISODE,
     RECORDER,
@@ -77,6 +73,7 @@ from ci_agent_eval.redaction import make_distinct_names
 
 if TYPE_CHECKING:
     from ci_agent_eval.pytest_plugin.adaptive_iterations import AdaptiveIterations
+    from ci_agent_eval.pytest_plugin.collection.declared_files import AffectedSelection
     from ci_agent_eval.steering.policy.model import Rules
 
 
@@ -116,7 +113,7 @@ class EpisodeSession:
         deselected: int,
         shard: Shard | None = None,
         removed: Sequence[RemovedScenario] = (),
-        selection: AffectedSelection = AffectedSelection(),  # noqa: B008 - frozen
+        selection: AffectedSelection | None = None,
     ) -> None:
         """Register the items that are episodes, and write how many there are.
 
@@ -137,14 +134,14 @@ class EpisodeSession:
             deselected=deselected,
             shard=shard,
             removed=tuple(map(self.files.redact_model, removed)),
-            left_out=tuple(map(self.files.redact, selection.left_out)),
+            left_out=tuple(map(self.files.redact, selection.left_out if selection else ())),
         )
         if items:
             self.adaptive = self._start_adaptive(items)
             adaptive = () if self.adaptive is None else (self.adaptive.describe(),)
             found = [*list_notes(items, options.get_iterations(items[0].config)), *adaptive]
             self.notes = tuple(self.files.redact(note) for note in found)
-        if note := describe_selection(selection):
+        if selection is not None and (note := selection.describe()):
             self.notes = (*self.notes, self.files.redact(note))
 
     def _start_adaptive(self, items: Sequence[pytest.Item]) -> AdaptiveIterations | None:

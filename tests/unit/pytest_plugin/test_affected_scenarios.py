@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.pytest_plugin.collection.affected_scenarios import (
+from ci_agent_eval.pytest_plugin.collection.declared_files import (
     DeclaredScenario,
     select_affected,
 )
