@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
-from ci_agent_eval.analysis.natural_order import build_natural_key
 from ci_agent_eval.analysis.summary import ScenarioSummary
 from ci_agent_eval.contract.episode import Assertion
 from ci_agent_eval.contract.stops import AGENT_FINISHED
-from ci_agent_eval.contract.wording import replace_varying_parts, split_place, summarize_reason
+from ci_agent_eval.contract.wording import (
+    build_natural_key,
+    replace_varying_parts,
+    split_place,
+    summarize_reason,
+)
 
 CauseKind = Literal["check", "message", "error"]
 """`check`: a failed check or assertion. `message`: an exception, or a failure without a check.

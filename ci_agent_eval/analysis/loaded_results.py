@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
-from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from ci_agent_eval.contract.episode import (
@@ -52,8 +51,7 @@ class ModelCallCounts:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationScore:
+class EvaluationScore(NamedTuple):
     """The score of an evaluation, with its numbers of assertions."""
 
     score: float
@@ -70,8 +68,7 @@ class CheckRecord(NamedTuple):
     threshold: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeRecord:
+class EpisodeRecord(NamedTuple):
     """An episode reduced to the data that summary, gate and report need."""
 
     scenario_id: str
@@ -96,12 +93,12 @@ class EpisodeRecord:
     cost_usd: float | None
     latencies_ms: tuple[float, ...]
     calls: ModelCallCounts
+    conditions: Conditions
     agent: str | None = None
     model: str | None = None
     stop_reason: StopReason | None = None
     duration_ms: float | None = None
     was: tuple[str, ...] = ()
-    conditions: Conditions = field(default_factory=Conditions)
     tools: tuple[str, ...] = ()
     """Names of the called tools, in order."""
     evaluation: EvaluationScore | None = None
@@ -141,19 +138,10 @@ class EpisodeRecord:
         """
         return self.minimum_iterations is None or self.iteration <= self.minimum_iterations
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as a row of values, which takes an eighth of the default time."""
-        return EpisodeRecord, _RECORD_VALUES(self)
-
-
-_RECORD_VALUES = attrgetter(*(one.name for one in fields(EpisodeRecord)))
-
 
 _DERIVED = frozenset({"tokens", "cost_usd", "conditions"})
 _COPIED = tuple(
-    one.name
-    for one in fields(EpisodeRecord)
-    if one.name in Episode.model_fields and one.name not in _DERIVED
+    name for name in EpisodeRecord._fields if name in Episode.model_fields and name not in _DERIVED
 )
 """Fields that an episode has, too."""
 
@@ -324,8 +312,7 @@ class PlainTests:
     """Titles of cases that passed only on a rerun."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfirmationRuns:
+class ConfirmationRuns(NamedTuple):
     """The runs of base and head that were made in turn, to confirm a drop."""
 
     base: tuple[EpisodeRecord, ...]
@@ -371,5 +358,17 @@ def _assign_agent(
     for nodeid in (record.nodeid, None):
         candidates = named.get((record.scenario_id, nodeid), ())
         if len(candidates) == 1:
-            return replace(record, agent=next(iter(candidates)))
+            return record._replace(agent=next(iter(candidates)))
     return record
+
+
+ScenarioKey = tuple[str, str]
+"""Scenario id and agent; an empty agent if none is named."""
+
+
+def group_by_scenario(episodes: Iterable[EpisodeRecord]) -> dict[ScenarioKey, list[EpisodeRecord]]:
+    """Return the episodes of each scenario, with agents assigned."""
+    grouped: dict[ScenarioKey, list[EpisodeRecord]] = defaultdict(list)
+    for record in assign_agents(episodes):
+        grouped[record.scenario_id, record.agent or ""].append(record)
+    return grouped

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from ci_agent_eval.contract.waivers import QuarantineEntry, Waiver
+from ci_agent_eval.contract.scenario_manifest import QuarantineEntry, Waiver
 
 
 @dataclass(frozen=True, slots=True)

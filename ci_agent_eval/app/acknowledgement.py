@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ci_agent_eval.config.options import Settings
 from ci_agent_eval.config.settings import MAX_WAIVER_DAYS, parse_acknowledged
-from ci_agent_eval.contract.waivers import render_acknowledgement
+from ci_agent_eval.contract.scenario_manifest import render_acknowledgement
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.regular_file import replace_file
 

@@ -411,7 +411,7 @@ def _read_conversations(
 def _summarize_states(states: Sequence[Mapping[str, Any]]) -> tuple[StateSummary, ...]:
     if not states:
         return ()
-    from ci_agent_eval.analysis.state_changes import summarize_states  # noqa: PLC0415 - rarely needed
+    from ci_agent_eval.analysis.behaviour_pairs import summarize_states  # noqa: PLC0415 - rarely needed
 
     return summarize_states(states)
 

@@ -27,15 +27,13 @@ from ci_agent_eval.contract.base import (
 from ci_agent_eval.contract.scenario_manifest import (
     MANIFEST_NAME,
     UPDATE_COMMAND,
-    ScenarioManifest,
-    parse_manifest,
-)
-from ci_agent_eval.contract.waivers import (
     AcknowledgedEntry,
     AcknowledgedFile,
     QuarantineEntry,
     QuarantineFile,
+    ScenarioManifest,
     Waiver,
+    parse_manifest,
 )
 from ci_agent_eval.errors import InputError
 

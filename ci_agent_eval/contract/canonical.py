@@ -13,8 +13,7 @@ from pydantic import BaseModel
 
 from ci_agent_eval.contract.base import SCHEMA_VERSION
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.contract.experiment import Experiment
-from ci_agent_eval.contract.results import Confirmation, JournalLine
+from ci_agent_eval.contract.results import Confirmation, Experiment, JournalLine
 
 HEADER_START = '{"schema_version":'
 HEADER_END = '"episodes":['

@@ -187,3 +187,12 @@ def _list_chunks(text: str, most: int) -> Iterator[str]:
             yield chunk
         else:
             yield from chunk
+
+
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+def build_natural_key(name: str) -> list[tuple[int, str]]:
+    """Return the sort key of natural order: `run-9` before `run-10`, of any length."""
+    parts = (part.lstrip("0") if at % 2 else part for at, part in enumerate(_DIGITS.split(name)))
+    return [(len(part) if at % 2 else -1, part) for at, part in enumerate(parts)]

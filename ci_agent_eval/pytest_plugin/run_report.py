@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from ci_agent_eval.contract.clock import read_clock
-from ci_agent_eval.contract.experiment import Experiment
 from ci_agent_eval.contract.findings import SuiteStop
-from ci_agent_eval.contract.results import AdaptiveStop, Session
+from ci_agent_eval.contract.results import AdaptiveStop, Experiment, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.pytest_plugin import options
 from ci_agent_eval.pytest_plugin.collection.removed_episodes import CollectionOutcome

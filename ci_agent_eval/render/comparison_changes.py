@@ -16,7 +16,7 @@ from ci_agent_eval.analysis.comparison.model import (
     ToolChange,
     ToolRename,
 )
-from ci_agent_eval.analysis.natural_order import build_natural_key
+from ci_agent_eval.contract.wording import build_natural_key
 from ci_agent_eval.gate.failure_groups import (
     group_failures,
     is_broken,

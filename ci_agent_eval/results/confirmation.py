@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from ci_agent_eval.analysis.loaded_results import (
@@ -107,7 +106,7 @@ def _merge_blocks(found: Confirmation, side: Side) -> tuple[EpisodeRecord, ...]:
     """Return a side's episodes as one run; each block continues the iterations."""
     size = max((episode.iteration for run in found.runs for episode in run.episodes), default=0)
     records = [
-        replace(record, iteration=record.iteration + (run.block - 1) * size)
+        record._replace(iteration=record.iteration + (run.block - 1) * size)
         for run in found.runs
         if run.side == side
         for record in map(build_episode_record, run.episodes)

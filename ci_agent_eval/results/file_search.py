@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from ci_agent_eval.contract.canonical import HEADER_START
 from ci_agent_eval.contract.findings import Finding
@@ -33,8 +34,7 @@ _RESULT_SUFFIXES = frozenset({".csv", ".eval", ".json", ".jsonl", ".ndjson", ".x
 """Suffixes of other tools' results; other files of a folder are not read."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResultFile:
+class ResultFile(NamedTuple):
     """One file to read."""
 
     path: Path
@@ -42,8 +42,7 @@ class ResultFile:
     """Name in reports: posix, relative to the root if it is inside."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunFolder:
+class RunFolder(NamedTuple):
     """The files of one run of our plugin in a folder."""
 
     folder: str
@@ -58,8 +57,7 @@ class RunFolder:
     """Whether it was asked to write a JUnit file and there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFiles:
+class FoundFiles(NamedTuple):
     """All files to read, in reading order."""
 
     runs: tuple[RunFolder, ...] = ()

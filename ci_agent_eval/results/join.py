@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, JUnitCase
 from ci_agent_eval.contract.findings import Finding
@@ -24,8 +23,7 @@ _ADVICE = "the files are not of one run, or one was changed: run the suite again
 _SEVERITY = {"passed": 0, "skipped": 1, "failed": 2, "error": 3}
 
 
-@dataclass(frozen=True, slots=True)
-class JoinResult:
+class JoinResult(NamedTuple):
     """The result of the join."""
 
     plain: tuple[JUnitCase, ...]

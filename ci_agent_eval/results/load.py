@@ -20,9 +20,17 @@ from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.contract.results import UNNAMED_SUITE, Session
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.results.consistency import (
+    build_replaced_finding,
+    check_shards,
+    find_current_attempts,
     find_shared_scenarios,
     find_unexplained_failures,
     find_unproven_runs,
+    is_shard,
+    list_incomplete_runs,
+    merge_sessions,
+    merge_sources,
+    unify_session_names,
 )
 from ci_agent_eval.results.episodes import ReadingRules
 from ci_agent_eval.results.file_search import ResultFile, RunFolder, find_result_files
@@ -34,16 +42,6 @@ from ci_agent_eval.results.runs import (
     build_duplicate_finding,
     read_loose_file,
     read_run,
-)
-from ci_agent_eval.results.shards import (
-    build_replaced_finding,
-    check_shards,
-    find_current_attempts,
-    is_shard,
-    list_incomplete_runs,
-    merge_sessions,
-    merge_sources,
-    unify_session_names,
 )
 from ci_agent_eval.results.spool import EpisodeKey, EpisodeSink
 
@@ -210,7 +208,7 @@ class _ResultsLoader:
         for key, (run, entry) in self.entries.items():
             record = entry.record
             if record.evaluation and record.failed_assertions and record.nodeid in failing:
-                raised = replace(record, raised=True)
+                raised = record._replace(raised=True)
                 self.entries[key] = run, entry._replace(record=raised)
 
     def _judge_runs(self, junit: Mapping[Path, SourceFile]) -> None:

@@ -52,8 +52,7 @@ class LoadedEpisode(NamedTuple):
     """False for a `started` line of a journal without an `ended` line."""
 
 
-@dataclass(frozen=True, slots=True)
-class IncompleteRun:
+class IncompleteRun(NamedTuple):
     """A run that did not finish."""
 
     where: str

@@ -32,7 +32,7 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.regular_file import open_regular, replace_file
 
 if TYPE_CHECKING:
-    from ci_agent_eval.contract.experiment import Experiment
+    from ci_agent_eval.contract.results import Experiment
 
 
 try:

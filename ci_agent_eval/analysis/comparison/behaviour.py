@@ -26,7 +26,6 @@ from ci_agent_eval.analysis.comparison.pool import (
     IterationPool,
     PoolPair,
     RunSample,
-    ScenarioKey,
     ToolSequence,
 )
 from ci_agent_eval.analysis.comparison.sequence_test import (
@@ -35,14 +34,14 @@ from ci_agent_eval.analysis.comparison.sequence_test import (
     compute_change_p_values,
     estimate_sequence_correlation,
 )
-from ci_agent_eval.analysis.comparison.statistics import import_numpy, round_significant
 from ci_agent_eval.analysis.comparison.suite_change import (
     MIN_SCENARIOS,
     SuiteSample,
     compute_mean_drop_p_value,
     sample_measure,
 )
-from ci_agent_eval.analysis.loaded_results import EpisodeRecord
+from ci_agent_eval.analysis.distributions import import_numpy, round_significant
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, ScenarioKey
 
 _SEED = 20_240_103
 

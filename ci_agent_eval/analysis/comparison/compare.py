@@ -36,7 +36,6 @@ from ci_agent_eval.analysis.comparison.model import (
 from ci_agent_eval.analysis.comparison.pool import (
     IterationPool,
     PoolPair,
-    ScenarioKey,
     find_distinct_runs,
     pool_iterations,
 )
@@ -55,13 +54,13 @@ from ci_agent_eval.analysis.comparison.scenario_runs import (
     keep_comparable,
     summarize_baseline_run,
 )
-from ci_agent_eval.analysis.comparison.statistics import round_significant
 from ci_agent_eval.analysis.comparison.suite_change import (
     ComparedScenario,
     list_suite_changes,
     mark_drops,
 )
-from ci_agent_eval.analysis.loaded_results import EpisodeRecord
+from ci_agent_eval.analysis.distributions import round_significant
+from ci_agent_eval.analysis.loaded_results import EpisodeRecord, ScenarioKey
 from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
 
 

@@ -17,7 +17,6 @@ from ci_agent_eval.analysis.comparison.pool import (
     IterationValues,
     MetricRuns,
     PoolPair,
-    ScenarioKey,
 )
 from ci_agent_eval.analysis.comparison.run_variation import (
     DayVariation,
@@ -25,6 +24,7 @@ from ci_agent_eval.analysis.comparison.run_variation import (
     estimate_day_variation,
 )
 from ci_agent_eval.analysis.distributions import VariancePart
+from ci_agent_eval.analysis.loaded_results import ScenarioKey
 
 ASSUMED_DAY = 0.05
 """Standard deviation of a day's shift of the logarithms, as far as the base shows none."""

@@ -26,11 +26,11 @@ from ci_agent_eval.analysis.comparison.model import (
 )
 from ci_agent_eval.analysis.comparison.pool import IterationValues
 from ci_agent_eval.analysis.comparison.run_variation import DayVariation
-from ci_agent_eval.analysis.comparison.statistics import compute_variance
 from ci_agent_eval.analysis.distributions import (
     VariancePart,
     combine_parts,
     compute_margin,
+    compute_variance,
 )
 
 MIN_SCENARIOS = 5

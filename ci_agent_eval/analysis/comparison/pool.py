@@ -23,9 +23,6 @@ from ci_agent_eval.analysis.loaded_results import (
 from ci_agent_eval.contract.episode import get_decisive_attempt
 from ci_agent_eval.contract.measurement import compute_latency_statistic
 
-ScenarioKey = tuple[str, str]
-"""Scenario id and agent; an empty agent if none is named."""
-
 IterationAttempts = tuple[EpisodeRecord, ...]
 """All attempts at one iteration, in order."""
 

@@ -28,7 +28,7 @@ from ci_agent_eval.analysis.comparison.model import (
     ScenarioIncrease,
     ScenarioMetric,
 )
-from ci_agent_eval.analysis.comparison.pool import PoolPair, ScenarioKey
+from ci_agent_eval.analysis.comparison.pool import PoolPair
 from ci_agent_eval.analysis.comparison.run_variation import (
     PassCounts,
     ScenarioCounts,
@@ -38,17 +38,16 @@ from ci_agent_eval.analysis.comparison.scenario_test import (
     compute_drop_p_value,
     compute_drop_p_values,
 )
-from ci_agent_eval.analysis.comparison.statistics import (
+from ci_agent_eval.analysis.distributions import (
+    VariancePart,
     adjust_p_values,
+    combine_parts,
+    compute_rise_p_value,
     compute_variance,
     import_numpy,
     round_significant,
 )
-from ci_agent_eval.analysis.distributions import (
-    VariancePart,
-    combine_parts,
-    compute_rise_p_value,
-)
+from ci_agent_eval.analysis.loaded_results import ScenarioKey
 
 NOTABLE_INCREASE = 0.25
 """Without a limit a scenario is named if it rose for certain by this share more than the suite;

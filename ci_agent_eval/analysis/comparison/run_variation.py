@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean, harmonic_mean
 from typing import NamedTuple
 
-from ci_agent_eval.analysis.comparison.statistics import compute_variance
-from ci_agent_eval.analysis.distributions import VariancePart
+from ci_agent_eval.analysis.distributions import VariancePart, compute_variance
 
 ASSUMED_CORRELATION = 0.03
 """Correlation of a run's iterations, as far as the runs show none.

@@ -13,12 +13,13 @@ from ci_agent_eval.analysis.comparison.conditions import (
     read_conditions,
 )
 from ci_agent_eval.analysis.comparison.model import ScenarioMetrics
-from ci_agent_eval.analysis.comparison.pool import IterationPool, ScenarioKey
+from ci_agent_eval.analysis.comparison.pool import IterationPool
 from ci_agent_eval.analysis.loaded_results import (
     EpisodeRecord,
     LoadedResults,
     OutcomeTally,
-    assign_agents,
+    ScenarioKey,
+    group_by_scenario,
     tally_outcomes,
 )
 from ci_agent_eval.analysis.summary import ScenarioSummary, summarize_results
@@ -54,9 +55,7 @@ def group_scenario_runs(
     scenarios: Iterable[ScenarioSummary], episodes: Iterable[EpisodeRecord], place: int = 0
 ) -> dict[ScenarioKey, ScenarioRun]:
     """Return each scenario of a run with its episodes."""
-    grouped: dict[ScenarioKey, list[EpisodeRecord]] = defaultdict(list)
-    for record in assign_agents(episodes):
-        grouped[record.scenario_id, record.agent or ""].append(record)
+    grouped = group_by_scenario(episodes)
     return {
         build_scenario_key(scenario): ScenarioRun(
             scenario,

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ci_agent_eval.analysis.adaptive_iterations import (
     PredictedRate,
     compute_regression_evidence,
 )
-from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun
+from ci_agent_eval.analysis.comparison.model import Baseline
 from ci_agent_eval.analysis.comparison.pool import find_distinct_runs, pool_iterations
 from ci_agent_eval.analysis.comparison.run_variation import (
     PassCounts,
     ScenarioCounts,
     estimate_base_correlation,
 )
-from ci_agent_eval.analysis.comparison.statistics import adjust_p_values, round_significant
-from ci_agent_eval.analysis.distributions import compute_beta_binomial_cdf
-from ci_agent_eval.analysis.loaded_results import EpisodeRecord, assign_agents
+from ci_agent_eval.analysis.distributions import (
+    adjust_p_values,
+    compute_beta_binomial_cdf,
+    round_significant,
+)
+from ci_agent_eval.analysis.loaded_results import group_by_scenario
 from ci_agent_eval.contract.results import PredictedScenario
 
 
@@ -41,7 +43,10 @@ def predict_rate(before: Sequence[PassCounts], correlation: float) -> PredictedR
 
 def predict_scenarios(baseline: Baseline) -> Iterator[PredictedScenario]:
     """Yield the pass rate that each scenario of the baseline has in a further run."""
-    runs = [_group_episodes(baseline.runs[place]) for place in find_distinct_runs(baseline.runs)]
+    runs = [
+        group_by_scenario(baseline.runs[place].episodes)
+        for place in find_distinct_runs(baseline.runs)
+    ]
     before: dict[tuple[str, str], list[PassCounts]] = {}
     for name, agent in sorted({key for run in runs for key in run}):
         pool = pool_iterations((n, run.get((name, agent), [])) for n, run in enumerate(runs))
@@ -52,13 +57,6 @@ def predict_scenarios(baseline: Baseline) -> Iterator[PredictedScenario]:
         if predicted := predict_rate(counts, correlation):
             alpha, beta = predicted
             yield PredictedScenario(scenario_id=name, agent=agent or None, alpha=alpha, beta=beta)
-
-
-def _group_episodes(run: BaselineRun) -> Mapping[tuple[str, str], list[EpisodeRecord]]:
-    grouped: dict[tuple[str, str], list[EpisodeRecord]] = defaultdict(list)
-    for record in assign_agents(run.episodes):
-        grouped[record.scenario_id, record.agent or ""].append(record)
-    return grouped
 
 
 def compute_drop_p_values(

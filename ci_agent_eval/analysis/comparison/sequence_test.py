@@ -12,7 +12,7 @@ from typing import Any
 
 from ci_agent_eval.analysis.comparison.pool import ToolSequence
 from ci_agent_eval.analysis.comparison.run_variation import MeanSquares
-from ci_agent_eval.analysis.comparison.statistics import import_numpy, round_significant
+from ci_agent_eval.analysis.distributions import import_numpy, round_significant
 
 PERMUTATIONS = 1999
 MORE_PERMUTATIONS = 19_999

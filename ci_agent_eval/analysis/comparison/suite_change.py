@@ -19,12 +19,13 @@ from ci_agent_eval.analysis.comparison.run_variation import (
     average_runs,
     estimate_day_variation,
 )
-from ci_agent_eval.analysis.comparison.statistics import compute_variance, round_significant
 from ci_agent_eval.analysis.distributions import (
     VariancePart,
     combine_parts,
     compute_margin,
     compute_t_cdf,
+    compute_variance,
+    round_significant,
 )
 
 MIN_SCENARIOS = 5

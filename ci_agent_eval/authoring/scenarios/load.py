@@ -16,8 +16,12 @@ from ci_agent_eval.authoring.scenarios.parts import PartProblem, ReadFile, build
 from ci_agent_eval.authoring.scenarios.scenario import Scenario
 from ci_agent_eval.authoring.scenarios.validation import LocatedEntry, validate_scenarios
 from ci_agent_eval.contract.iteration_range import AUTO
-from ci_agent_eval.contract.located_json import parse_located_json, parse_located_json_lines
-from ci_agent_eval.contract.located_value import LocatedProblem, LocatedValue
+from ci_agent_eval.contract.located_value import (
+    LocatedProblem,
+    LocatedValue,
+    parse_located_json,
+    parse_located_json_lines,
+)
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.storage.regular_file import open_regular
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from ci_agent_eval.contract.experiment import Experiment, ExperimentResult, encode_item
+from ci_agent_eval.contract.results import Experiment, ExperimentResult, encode_item
 
 BATCH = 50
 """Traces per flush."""

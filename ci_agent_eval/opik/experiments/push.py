@@ -25,7 +25,7 @@ from urllib.parse import urljoin, urlsplit
 from urllib.request import Request, urlopen
 
 from ci_agent_eval.contract.canonical import canonical_json
-from ci_agent_eval.contract.experiment import Experiment
+from ci_agent_eval.contract.results import Experiment
 from ci_agent_eval.contract.wording import one_line
 from ci_agent_eval.opik.experiments.opik_sink import BATCH, OpikSink
 

@@ -28,7 +28,7 @@ from ci_agent_eval.pytest_plugin.opik.experiment_options import (
 from ci_agent_eval.pytest_plugin.parts import get_parts
 
 if TYPE_CHECKING:
-    from ci_agent_eval.contract.experiment import Experiment
+    from ci_agent_eval.contract.results import Experiment
     from ci_agent_eval.opik.experiments.push import OpikServer
 
 ATTRIBUTE = "agent_eval_experiment"
@@ -62,7 +62,7 @@ class ExperimentReport:
         """Return the experiment of the results so far; None without any."""
         if not self._results:
             return None
-        from ci_agent_eval.contract.experiment import Experiment, ExperimentResult  # noqa: PLC0415 - inert until used
+        from ci_agent_eval.contract.results import Experiment, ExperimentResult  # noqa: PLC0415 - inert until used
         from ci_agent_eval.redaction import Redactor  # noqa: PLC0415 - as above
 
         redactor = Redactor.from_environ(os.environ)

@@ -17,8 +17,8 @@ import pytest
 
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Outcome, Score
-from ci_agent_eval.contract.experiment import ExperimentItem, ExperimentResult, build_item
 from ci_agent_eval.contract.jsonable import to_jsonable
+from ci_agent_eval.contract.results import ExperimentItem, ExperimentResult, build_item
 from ci_agent_eval.opik.decorators.decorators import LINKED_ATTRIBUTE, LinkedArguments
 from ci_agent_eval.opik.experiments.push import load_opik_file
 from ci_agent_eval.pytest_plugin.collection.detection import REPORTED_EPISODE

@@ -12,7 +12,7 @@ from ci_agent_eval.analysis.comparison.model import (
 from ci_agent_eval.analysis.failure_causes import (
     CauseRole,
 )
-from ci_agent_eval.analysis.natural_order import build_natural_key
+from ci_agent_eval.contract.wording import build_natural_key
 from ci_agent_eval.gate.failure_groups import group_failures, index_comparison
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.behaviour_diff import list_diff_lines, list_trajectory_lines

@@ -16,9 +16,8 @@ from ci_agent_eval.analysis.failure_causes import (
     AffectedScenario,
     CauseGroup,
 )
-from ci_agent_eval.analysis.natural_order import build_natural_key
 from ci_agent_eval.analysis.waivers import find_waiver
-from ci_agent_eval.contract.wording import replace_varying_parts
+from ci_agent_eval.contract.wording import build_natural_key, replace_varying_parts
 from ci_agent_eval.gate import Judgement
 from ci_agent_eval.gate.failure_groups import group_errors, group_failures, index_comparison
 from ci_agent_eval.render import numbers

@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from ci_agent_eval.analysis.failure_causes import CAUSE_ROLES
 from ci_agent_eval.analysis.instruction_changes import InstructionsChange
-from ci_agent_eval.analysis.natural_order import build_natural_key
+from ci_agent_eval.contract.wording import build_natural_key
 from ci_agent_eval.gate.failure_groups import index_comparison
 from ci_agent_eval.render.behaviour_diff import WIDTH
 from ci_agent_eval.render.cards.model import (

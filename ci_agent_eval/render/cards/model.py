@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from ci_agent_eval.analysis.behaviour_pairs import BehaviourPair
 from ci_agent_eval.analysis.failure_causes import CauseRole, FailureCause
-from ci_agent_eval.analysis.natural_order import build_natural_key
 from ci_agent_eval.analysis.summary import ScenarioSummary
+from ci_agent_eval.contract.wording import build_natural_key
 from ci_agent_eval.gate.failure_groups import group_failures, index_comparison
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.gate.waivers import ACKNOWLEDGEABLE

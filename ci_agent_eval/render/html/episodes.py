@@ -173,7 +173,7 @@ class EpisodeRows:
         if not states:
             return []
         # Few episodes watch a state, and each module has its start-up time.
-        from ci_agent_eval.analysis.state_changes import summarize_states  # noqa: PLC0415 - see above
+        from ci_agent_eval.analysis.behaviour_pairs import summarize_states  # noqa: PLC0415 - see above
         from ci_agent_eval.render.html.cause_cards import mark_diff_line  # noqa: PLC0415 - see above
 
         lines = list_state_lines(summarize_states(states, self.texts.caps.items))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ci_agent_eval.analysis.natural_order import build_natural_key
 from ci_agent_eval.analysis.reliability import Reliability
+from ci_agent_eval.contract.wording import build_natural_key
 from ci_agent_eval.render.behaviour_diff import MOST_DIVERGING, TrajectoryDiff, join_steps
 from ci_agent_eval.render.comparison_view import CHANGES, ComparisonRow
 from ci_agent_eval.render.escape import code_block, code_span

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ci_agent_eval.analysis.natural_order import build_natural_key
 from ci_agent_eval.contract.results import JOURNAL_DIR, RESULTS_NAME, SESSION_NAME, Session
+from ci_agent_eval.contract.wording import build_natural_key
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.results.baselines.git import PREFIX, load_from_git
 from ci_agent_eval.results.baselines.request import (

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from xml.parsers import expat
 
 REPLACEMENT = "\ufffd"
@@ -191,8 +190,7 @@ class NotReadableError(Exception):
     """A handler refuses the document; the message has the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamEnd:
+class StreamEnd(NamedTuple):
     """The end of parsing. Elements reported before a problem stay valid."""
 
     replaced: int = 0

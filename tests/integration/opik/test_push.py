@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from ci_agent_eval.contract.experiment import Experiment, ExperimentResult, build_item
+from ci_agent_eval.contract.results import Experiment, ExperimentResult, build_item
 from ci_agent_eval.opik.experiments.opik_sink import BATCH
 from ci_agent_eval.opik.experiments.push import OpikServer, find_connection_problem, send_to_opik
 from tests.opik_server import opik_server

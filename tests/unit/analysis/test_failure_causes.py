@@ -9,7 +9,7 @@ from ci_agent_eval.analysis.failure_causes import (
     list_error_causes,
     replace_varying_parts,
 )
-from ci_agent_eval.analysis.natural_order import build_natural_key
+from ci_agent_eval.contract.wording import build_natural_key
 from tests.builders import episode, failed_assertion, failing, report
 from tests.tables import each_row
 

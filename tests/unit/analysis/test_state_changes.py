@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.analysis.behaviour_pairs import MAX_STATE_VALUE
-from ci_agent_eval.analysis.state_changes import (
+from ci_agent_eval.analysis.behaviour_pairs import (
     MAX_PARTS,
+    MAX_STATE_VALUE,
     ChangedPart,
     StateSummary,
     summarize_states,

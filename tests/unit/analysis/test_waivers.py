@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from ci_agent_eval.analysis.waivers import evaluate_waivers, find_waiver
-from ci_agent_eval.contract.waivers import QuarantineEntry
+from ci_agent_eval.contract.scenario_manifest import QuarantineEntry
 from tests.builders import agreement
 from tests.tables import each_row
 
