@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import product, zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from ci_agent_eval.contract.base import is_equal_json
 from ci_agent_eval.contract.wording import build_natural_key, pluralize
@@ -33,8 +32,7 @@ Renames = Mapping[str, str]
 """New names of tools to their names in the baseline."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedPart:
+class ChangedPart(NamedTuple):
     """A field or a line of an entry, or all of it, on both sides; foreign text."""
 
     name: str
@@ -45,8 +43,7 @@ class ChangedPart:
     """None: it was removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class StateSummary:
+class StateSummary(NamedTuple):
     """The changes of a watched database, folder or mock."""
 
     name: str
@@ -58,8 +55,7 @@ class StateSummary:
     """Why the final state is unknown; foreign text."""
 
 
-@dataclass(frozen=True, slots=True)
-class CutText:
+class CutText(NamedTuple):
     """A message on one line, from the first sentence that differs; foreign text."""
 
     text: str = ""
@@ -67,8 +63,7 @@ class CutText:
     """Number of characters left out after it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeSide:
+class ExchangeSide(NamedTuple):
     """An exchange on one side: a message of the user, tool calls, and the agent's answer."""
 
     user: CutText = CutText()
@@ -79,8 +74,7 @@ class ExchangeSide:
     answer: CutText = CutText()
 
 
-@dataclass(frozen=True, slots=True)
-class BehaviourPair:
+class BehaviourPair(NamedTuple):
     """An exchange of a scenario before and now."""
 
     scenario_id: str
@@ -96,14 +90,12 @@ class BehaviourPair:
     """What the episode of `now` changed in its watched states."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(NamedTuple):
     tool: str
     arguments: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedExchange:
+class ParsedExchange(NamedTuple):
     """A message of the user, the tool calls that followed, and the last answer."""
 
     user: str
@@ -111,8 +103,7 @@ class ParsedExchange:
     answer: str
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeExchanges:
+class EpisodeExchanges(NamedTuple):
     """The exchanges of one iteration."""
 
     iteration: int
@@ -181,11 +172,11 @@ def choose_pair(
     if not before:
         alone = min(now, key=lambda one: (len(one.exchanges[-1].answer), one.iteration))
         pair = _build_pair(name, len(alone.exchanges), alone.exchanges[-1], None)
-        return replace(pair, states=alone.states, faults=alone.faults)
+        return pair._replace(states=alone.states, faults=alone.faults)
     pairs = ((head, base, _find_turn(head, base, renames)) for head, base in product(now, before))
     head, base, at = min(pairs, key=lambda pair: _rank_pair(*pair))
     pair = _build_pair(name, at + 1, head.exchanges[at], base.exchanges[at])
-    return replace(pair, states=head.states, faults=head.faults)
+    return pair._replace(states=head.states, faults=head.faults)
 
 
 def _find_turn(head: EpisodeExchanges, base: EpisodeExchanges, renames: Renames) -> int:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, OutcomeTally, tally_outcomes
 from ci_agent_eval.contract.episode import SideUsage
 from ci_agent_eval.contract.evaluation import compute_mean_score
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationTally:
+class EvaluationTally(NamedTuple):
     """Outcomes and mean score of the conversations of evaluations."""
 
-    tally: OutcomeTally = field(default_factory=OutcomeTally)
+    tally: OutcomeTally = OutcomeTally()
     mean_score: float | None = None
     """Mean score of judged conversations, 0 to 1, as in `eval-results.json`; None: none judged."""
     assertions: int = 0

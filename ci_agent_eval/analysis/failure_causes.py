@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.analysis.summary import ScenarioSummary
@@ -70,8 +69,7 @@ _OUTAGES = re.compile(
 """In the names of exceptions that say that something outside of the agent's code failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class FailureCause:
+class FailureCause(NamedTuple):
     """Why a scenario fails; name and message are foreign text."""
 
     kind: CauseKind
@@ -169,8 +167,7 @@ def _build_reason_cause(
     return FailureCause(kind, "", message, *place, iterations)
 
 
-@dataclass(frozen=True, slots=True)
-class AffectedScenario:
+class AffectedScenario(NamedTuple):
     """A scenario with the cause of its failures and their effect."""
 
     scenario: ScenarioSummary
@@ -179,8 +176,7 @@ class AffectedScenario:
     history: FailureHistory = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class CauseGroup:
+class CauseGroup(NamedTuple):
     """The scenarios that fail for one cause, in natural order."""
 
     scenarios: tuple[AffectedScenario, ...]

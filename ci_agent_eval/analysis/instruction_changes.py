@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, assign_agents
 from ci_agent_eval.contract.episode import Instructions
@@ -28,8 +27,7 @@ _Texts = Mapping[_Part, Sequence[str]]
 """The distinct texts of each agent and tool."""
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionsChange:
+class InstructionsChange(NamedTuple):
     """A changed text and the scenarios whose models get it; name and lines are foreign text."""
 
     kind: Literal["agent", "tool"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ci_agent_eval.analysis.loaded_results import (
     EpisodeRecord,
@@ -19,8 +19,7 @@ AdaptiveStops = Mapping[tuple[str, str], AdaptiveStop]
 """Why the iterations of each scenario ended, by scenario id and agent."""
 
 
-@dataclass(frozen=True, slots=True)
-class AdaptiveSummary:
+class AdaptiveSummary(NamedTuple):
     """The adaptive iterations of a scenario."""
 
     minimum: int

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.analysis.waivers import WaiverStatus, find_waiver
@@ -21,8 +20,7 @@ from ci_agent_eval.contract.scenario_manifest import (
 MissingCause = Literal["removed", "file_skipped", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class MissingScenario:
+class MissingScenario(NamedTuple):
     """A known scenario that did not run."""
 
     scenario_id: str
@@ -46,8 +44,7 @@ class MissingScenario:
         return self.gate == "required" and not self.in_quarantine
 
 
-@dataclass(frozen=True, slots=True)
-class RenamedScenario:
+class RenamedScenario(NamedTuple):
     """A scenario that names its old id of the manifest in `was`."""
 
     scenario_id: str
@@ -55,8 +52,7 @@ class RenamedScenario:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class RegatedScenario:
+class RegatedScenario(NamedTuple):
     """A scenario with another gate than in the manifest."""
 
     scenario_id: str
@@ -65,8 +61,7 @@ class RegatedScenario:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class NewCases:
+class NewCases(NamedTuple):
     """Cases that the scenario's entry of the manifest does not list."""
 
     scenario_id: str
@@ -74,8 +69,7 @@ class NewCases:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class KnownScenarios:
+class KnownScenarios(NamedTuple):
     """The result of comparing a run with the manifest."""
 
     name: str
@@ -135,7 +129,7 @@ def compare_manifest(
             if (not ran[name].is_in(entry.file) if name in ran else name not in former.values())
         )
         + tuple(
-            replace(_build_missing_scenario(entry, sessions, quarantine, None), cases=lost)
+            _build_missing_scenario(entry, sessions, quarantine, None)._replace(cases=lost)
             for name, entry in lines.items()
             if name in ran and not restricted and ran[name].is_in(entry.file)
             if (lost := _find_missing_cases(entry, ran[name], sessions))

@@ -15,10 +15,10 @@ Succession, and Statistical Inference", Journal of the American Statistical Asso
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
 from statistics import NormalDist
+from typing import NamedTuple
 
 CONFIDENCE_LEVEL = 0.95
 """Default confidence level of intervals."""
@@ -60,8 +60,7 @@ REPORTED_TRIES = (2, 3, 5, 10, 20, 50, 100)
 """Values of k that reports show, up to the number of iterations."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reliability:
+class Reliability(NamedTuple):
     """Chances of passing in k tries of a scenario, estimated from its iterations."""
 
     k: int

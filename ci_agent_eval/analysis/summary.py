@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TypeVar, get_args
+from typing import NamedTuple, TypeVar, get_args
 
 from ci_agent_eval.analysis.evaluation_totals import (
     EvaluationTally,
@@ -52,16 +52,14 @@ from ci_agent_eval.contract.stops import StopReason
 _Number = TypeVar("_Number", int, float)
 
 
-@dataclass(frozen=True, slots=True)
-class FailedAssertion:
+class FailedAssertion(NamedTuple):
     """A failed assertion of a scenario, with the number of iterations in which it failed."""
 
     assertion: Assertion
     iterations: int
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorCount:
+class ErrorCount(NamedTuple):
     """The reason of an infrastructure error, with the number of iterations that it ended."""
 
     reason: str
@@ -69,8 +67,7 @@ class ErrorCount:
     iterations: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioViolation:
+class ScenarioViolation(NamedTuple):
     """A budget's worst violation over the iterations of a scenario."""
 
     violation: BudgetViolation
@@ -78,8 +75,7 @@ class ScenarioViolation:
     """Number of iterations that violated the budget."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopCount:
+class StopCount(NamedTuple):
     """Number of episodes with a stop reason other than the agent's final answer."""
 
     reason: StopReason

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from ci_agent_eval.contract.scenario_manifest import QuarantineEntry, Waiver
 
 
-@dataclass(frozen=True, slots=True)
-class WaiverStatus:
+class WaiverStatus(NamedTuple):
     """A waiver with its status on the day of the report."""
 
     scenario: str
@@ -32,8 +31,7 @@ class WaiverStatus:
         return is_its_agent and _matches_pattern(scenario_id, self.scenario)
 
 
-@dataclass(frozen=True, slots=True)
-class ReportWaivers:
+class ReportWaivers(NamedTuple):
     """All waivers, with their status on the day of the report."""
 
     quarantine: tuple[WaiverStatus, ...] = ()

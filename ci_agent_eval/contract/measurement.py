@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ci_agent_eval.contract.budget_kinds import BudgetKind
 from ci_agent_eval.contract.budgets import (
@@ -20,8 +20,7 @@ SIGNIFICANCE_LEVEL = 0.05
 """Chance at which turns above a limit no longer agree with a percentile below it."""
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetViolation:
+class BudgetViolation(NamedTuple):
     """A budget that was exceeded or not measured."""
 
     budget: str
@@ -127,7 +126,7 @@ def _build_violation(name: str, budget: Budget, samples: Sequence[float]) -> Bud
     found = BudgetViolation(name, budget.limit, budget.used, budget.hard, None, budget.unit)
     if not isinstance(budget, LatencyBudget):
         return found
-    return replace(found, statistic=budget.statistic, turns=len(samples) or None)
+    return found._replace(statistic=budget.statistic, turns=len(samples) or None)
 
 
 def _is_violated(budget: Budget, samples: Sequence[float]) -> bool:

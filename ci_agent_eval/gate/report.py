@@ -170,8 +170,7 @@ def build_report(
             loaded,
             baseline,
             policy,
-            replace(
-                compare_policy or ComparePolicy(),
+            (compare_policy or ComparePolicy())._replace(
                 increases=policy.increases,
                 evaluations_gate=policy.are_evaluations_limited,
             ),
@@ -208,7 +207,7 @@ def _compare_with_baseline(
     baseline = _leave_out_scenarios(baseline, frozenset(summary.left_out))
     found = compare(summary, loaded.episodes, baseline, policy=compare_policy)
     if _is_cut_short(summary):
-        found = replace(found, scenarios=tuple(map(_excuse_vanished, found.scenarios)))
+        found = found._replace(scenarios=tuple(map(_excuse_vanished, found.scenarios)))
     if loaded.confirmation is None or not compare_policy.confirm:
         return found
 
@@ -218,7 +217,7 @@ def _compare_with_baseline(
             summarize_results(again, budgets=SuiteBudgets()),
             head,
             Baseline(baseline.label, (BaselineRun(tuple(base)),)),
-            policy=replace(compare_policy, interleaved=True),
+            policy=compare_policy._replace(interleaved=True),
         )
 
     return apply_confirmation(found, loaded.confirmation, compare_sides)
@@ -236,7 +235,7 @@ def _is_cut_short(summary: Summary) -> bool:
 def _excuse_vanished(scenario: ScenarioComparison) -> ScenarioComparison:
     """Return a scenario that vanished, or lost cases, as one that the run did not come to."""
     change = "not_run" if scenario.change == "vanished" else scenario.change
-    return replace(scenario, change=change, vanished_cases=())
+    return scenario._replace(change=change, vanished_cases=())
 
 
 def _leave_out_scenarios(baseline: Baseline, scenarios: frozenset[str]) -> Baseline:
@@ -244,10 +243,10 @@ def _leave_out_scenarios(baseline: Baseline, scenarios: frozenset[str]) -> Basel
     if not scenarios:
         return baseline
     runs = (
-        replace(run, episodes=tuple(e for e in run.episodes if e.scenario_id not in scenarios))
+        run._replace(episodes=tuple(e for e in run.episodes if e.scenario_id not in scenarios))
         for run in baseline.runs
     )
-    return replace(baseline, runs=tuple(runs))
+    return baseline._replace(runs=tuple(runs))
 
 
 def _add_manifest_comparison(
@@ -265,6 +264,6 @@ def _add_manifest_comparison(
     ran = collect_ran_scenarios(loaded.episodes)
     known = compare_manifest(manifest, ran, loaded.sessions, quarantine)
     if any(isinstance(finding.message, MissingShards) for finding in summary.findings):
-        known = replace(known, missing=())
+        known = known._replace(missing=())
     paths = find_restricting_paths(manifest, loaded.sessions)
     return replace(summary, known=known, restrictions=(*summary.restrictions, *paths))

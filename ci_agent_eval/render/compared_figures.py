@@ -62,7 +62,7 @@ def _compare_figure(figure: SuiteFigure, found: Comparison, report: Report) -> I
         rate = found.pass_rate
         if suite is not None:
             certainty = suite.find_certainty(found.suite_level)
-            rate = replace(rate, interval=suite.interval, certainty=certainty)
+            rate = rate._replace(interval=suite.interval, certainty=certainty)
         yield from _build_changed_rows(figure, whole, rate, numbers.format_percent, points=True)
     elif figure.kind == "total_usd":
         yield _compare_total_cost(row, found)

@@ -98,9 +98,9 @@ def describe_behaviour(
     for place, key in enumerate(keys):
         if key in p_values:
             behaviour = _build_behaviour(count_sequences(pools[key]), p_values[key], level)
-            scenario = replace(scenarios[place], behaviour=behaviour)
+            scenario = scenarios[place]._replace(behaviour=behaviour)
             divergence = find_divergence(scenario, pools[key], names)
-            described[place] = replace(scenario, divergence=divergence)
+            described[place] = scenario._replace(divergence=divergence)
     return tuple(described), changes
 
 
@@ -322,12 +322,12 @@ def find_divergence(
         passing = [record for record in before if record.outcome == "passed"]
         failing = [record for record in after if record.outcome == "failed"]
         if found := _compare_typical(passing, failing, names):
-            return replace(found, episodes="failing")
+            return found._replace(episodes="failing")
     if over := set(scenario.newly_over):
         within = [record for record in before if not _is_over(record, over)]
         beyond = [record for record in after if _is_over(record, over)]
         if found := _compare_typical(within, beyond, names):
-            return replace(found, episodes="over_budget")
+            return found._replace(episodes="over_budget")
     if scenario.behaviour is None or not scenario.behaviour.changed:
         return None
     before, after = ([record for record in side if record.is_rated] for side in (before, after))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ci_agent_eval.analysis.comparison.behaviour import describe_behaviour
@@ -190,8 +190,7 @@ class _ScenarioPairing:
             cases = [self._compare_cases(self.runs[0].sides[key], run) for key in own]
             demands = [compute_demand(self.runs[0].sides[key], self.required_share) for key in own]
             present.append(
-                replace(
-                    compared,
+                compared._replace(
                     renamed_from=renamed,
                     moved=cases[0][0] if cases else None,
                     vanished_cases=cases[0][1] if cases else (),
@@ -292,14 +291,13 @@ class _ScenarioPairing:
         if not new:
             found = compare_conditions(past[0].conditions, run.conditions, across)
             before = build_scenario_metrics(past[:1], _pool_runs(past[:1]), self.is_passing)
-            return replace(compared, change="not_comparable", differences=found, before=before)
+            return compared._replace(change="not_comparable", differences=found, before=before)
         now = keep_comparable(run, old, across)
         comparable = self._keep_comparable(past, new)
         pools = self.pools[key] = _pool_runs(comparable), _pool_runs([now])
         before = build_scenario_metrics(comparable, pools[0], self.is_passing)
         after = build_scenario_metrics([now], pools[1], self.is_passing)
-        return replace(
-            compared,
+        return compared._replace(
             change=_classify_change(before, after),
             before=before,
             after=after,

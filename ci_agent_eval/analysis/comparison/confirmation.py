@@ -6,7 +6,6 @@ Both sides share the shift of the day, so their iterations are compared like ite
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from ci_agent_eval.analysis.comparison.model import (
     Comparison,
@@ -49,8 +48,7 @@ def apply_confirmation(
     names = {name for s in doubted for name in (s.scenario_id, s.renamed_from)}
     base, head = ([r for r in side if r.scenario_id in names] for side in (runs.base, runs.head))
     again = {(s.scenario_id, s.agent): s for s in compare(base, head).scenarios} if head else {}
-    return replace(
-        found,
+    return found._replace(
         scenarios=tuple(
             _confirm_scenario(s, again.get((s.scenario_id, s.agent)), runs)
             if s.call == "regression"
@@ -74,7 +72,7 @@ def _confirm_scenario(
     is_drop = again is not None and again.call == "regression"
     result = _decide(is_drop=is_drop, judged=min(base[1], head[1]), planned=planned)
     call = "unconfirmed" if result == "refuted" else scenario.call
-    return replace(scenario, call=call, confirmation=DropConfirmation(result, *base, *head))
+    return scenario._replace(call=call, confirmation=DropConfirmation(result, *base, *head))
 
 
 def _decide(*, is_drop: bool, judged: int, planned: int) -> ConfirmationResult:
@@ -113,4 +111,4 @@ def _confirm_change(
     confirmation = SuiteConfirmation(
         result, again.before, again.after, again.interval, again.scenarios
     )
-    return replace(change, fell=result != "refuted", confirmation=confirmation)
+    return change._replace(fell=result != "refuted", confirmation=confirmation)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ci_agent_eval.analysis.comparison.model import (
     MAX_ITERATIONS,
@@ -50,8 +49,7 @@ LimitedMetric = Literal["cost_usd", "p95_latency_ms", "typical_latency_ms"]
 """Metrics of a `Comparison` with an optional limit on their increase."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetricIncrease:
+class MetricIncrease(NamedTuple):
     """A metric of the suite that rose, or may have risen, over its limit."""
 
     kind: Literal["certain", "possible", "not_measured"]
@@ -62,8 +60,7 @@ class MetricIncrease:
     """Maximum relative increase."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonFinding:
+class ComparisonFinding(NamedTuple):
     """A finding of the baseline comparison."""
 
     kind: ComparisonFindingKind

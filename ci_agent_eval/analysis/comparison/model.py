@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 
@@ -37,8 +36,7 @@ MAX_ITERATIONS = 1000
 """Largest number of iterations considered to detect a drop."""
 
 
-@dataclass(frozen=True, slots=True)
-class AllowedIncreases:
+class AllowedIncreases(NamedTuple):
     """Maximum relative increases over the baseline (0.2 = +20 %); None: no limit."""
 
     cost: float | None = None
@@ -53,8 +51,7 @@ class AllowedIncreases:
     """Of the typical latency of any scenario."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComparePolicy:
+class ComparePolicy(NamedTuple):
     """Settings of the regression test."""
 
     level: float = 0.05
@@ -78,8 +75,7 @@ class ComparePolicy:
     """Whether both sides ran in turn, so that they share the shift of a day."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationSample:
+class ConversationSample(NamedTuple):
     """The conversation of a baseline episode, shown next to one of the head."""
 
     scenario_id: str
@@ -92,8 +88,7 @@ class ConversationSample:
     """Turns as JSON, redacted; None: too long to keep."""
 
 
-@dataclass(frozen=True, slots=True)
-class BaselineRun:
+class BaselineRun(NamedTuple):
     """One run of the baseline."""
 
     episodes: tuple[EpisodeRecord, ...]
@@ -106,23 +101,20 @@ class BaselineRun:
     """A few conversations of each scenario; only in the latest run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+class Baseline(NamedTuple):
     """The runs to compare with, latest first."""
 
     label: str
     runs: tuple[BaselineRun, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NoBaseline:
+class NoBaseline(NamedTuple):
     """The reason that there is no baseline."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioMetrics:
+class ScenarioMetrics(NamedTuple):
     """A scenario's pass counts and metrics on one side of a comparison."""
 
     passed: int
@@ -149,8 +141,7 @@ class ScenarioMetrics:
         return self.passed / self.judged if self.judged else None
 
 
-@dataclass(frozen=True, slots=True)
-class DropConfirmation:
+class DropConfirmation(NamedTuple):
     """Passed and judged iterations of both sides, run again in turn."""
 
     result: ConfirmationResult
@@ -160,8 +151,7 @@ class DropConfirmation:
     judged: int
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteConfirmation:
+class SuiteConfirmation(NamedTuple):
     """The means of a measure on both sides, run again in turn; all values 0 to 1."""
 
     result: ConfirmationResult
@@ -172,8 +162,7 @@ class SuiteConfirmation:
     scenarios: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionDifference:
+class ConditionDifference(NamedTuple):
     """A condition that differs between the two sides."""
 
     condition: str
@@ -181,16 +170,14 @@ class ConditionDifference:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedCondition:
+class ChangedCondition(NamedTuple):
     """The same difference of a condition in several compared scenarios."""
 
     difference: ConditionDifference
     scenarios: int
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceCount:
+class SequenceCount(NamedTuple):
     """The judged episodes with one sequence of tool calls."""
 
     tools: tuple[str, ...]
@@ -199,8 +186,7 @@ class SequenceCount:
     after: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioBehaviour:
+class ScenarioBehaviour(NamedTuple):
     """The tool calls of a scenario's judged episodes on both sides."""
 
     before: int
@@ -218,8 +204,7 @@ class ScenarioBehaviour:
     """Whether the change is significant."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRename:
+class ToolRename(NamedTuple):
     """A tool of the base that the head calls by a new name."""
 
     before: str
@@ -230,8 +215,7 @@ class ToolRename:
     """Number of compared scenarios that call it in the base."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolChange:
+class ToolChange(NamedTuple):
     """A tool that a larger or smaller share of the suite's episodes calls."""
 
     tool: str
@@ -248,8 +232,7 @@ DivergingEpisodes = Literal["typical", "failing", "over_budget"]
 """Episodes of the head that a divergence is of; of the base, if they fail, those that pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class Divergence:
+class Divergence(NamedTuple):
     """Two sequences of tool calls, and where they first differ."""
 
     call: int
@@ -267,8 +250,7 @@ ScenarioMetric = Literal["cost_usd", "tokens", "typical_latency_ms"]
 """Metrics that are compared in each scenario; tokens where the cost is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioIncrease:
+class ScenarioIncrease(NamedTuple):
     """A metric of a scenario that rose for certain; both means are geometric."""
 
     metric: ScenarioMetric
@@ -281,8 +263,7 @@ class ScenarioIncrease:
     """Maximum relative increase; None: there is no limit, and it is for information."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioDecrease:
+class ScenarioDecrease(NamedTuple):
     """A metric of a scenario that fell for certain, for information; both means are geometric."""
 
     metric: ScenarioMetric
@@ -292,8 +273,7 @@ class ScenarioDecrease:
     """One-sided p-value that it fell notably, adjusted for the number of scenarios."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioComparison:
+class ScenarioComparison(NamedTuple):
     """A scenario in the baseline and in the head."""
 
     scenario_id: str
@@ -365,8 +345,7 @@ class ScenarioComparison:
         return self.demand is None or self.demand < self.demand_before
 
 
-@dataclass(frozen=True, slots=True)
-class MetricChange:
+class MetricChange(NamedTuple):
     """The change of a metric of the suite, over the scenarios on both sides."""
 
     before: float | None = None
@@ -388,8 +367,7 @@ SuiteMeasure = Literal["pass_rate", "evaluation_pass_rate", "evaluation_score"]
 """Measures that are compared over the suite as a whole; the first is of the required scenarios."""
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteChange:
+class SuiteChange(NamedTuple):
     """The change of a measure's mean over the scenarios, each counted once; all values 0 to 1."""
 
     measure: SuiteMeasure
@@ -426,30 +404,28 @@ class SuiteChange:
         return "likely" if p_value < LIKELY_LEVEL else "inconclusive"
 
 
-@dataclass(frozen=True, slots=True)
-class RunCost:
+class RunCost(NamedTuple):
     """The cost of one run with all its scenarios; None: not all of it is known."""
 
     per_episode_usd: float | None = None
     total_usd: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """The comparison of a run with its baseline."""
 
     label: str
     runs: int
     level: float
     scenarios: tuple[ScenarioComparison, ...] = ()
-    pass_rate: MetricChange = field(default_factory=MetricChange)
-    cost_usd: MetricChange = field(default_factory=MetricChange)
-    tokens: MetricChange = field(default_factory=MetricChange)
-    tool_calls: MetricChange = field(default_factory=MetricChange)
-    p95_latency_ms: MetricChange = field(default_factory=MetricChange)
-    turns: MetricChange = field(default_factory=MetricChange)
+    pass_rate: MetricChange = MetricChange()
+    cost_usd: MetricChange = MetricChange()
+    tokens: MetricChange = MetricChange()
+    tool_calls: MetricChange = MetricChange()
+    p95_latency_ms: MetricChange = MetricChange()
+    turns: MetricChange = MetricChange()
     """Turns of the agent per episode."""
-    typical_latency_ms: MetricChange = field(default_factory=MetricChange)
+    typical_latency_ms: MetricChange = MetricChange()
     """Geometric mean of the turn latencies."""
     suite_level: float = 0.025
     """Significance level of each question about the suite as a whole that gates."""

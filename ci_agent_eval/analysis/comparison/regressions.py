@@ -103,7 +103,7 @@ def add_decreases(
                 found.setdefault(key, []).append(decrease)
     for scenario in scenarios:
         fell = found.get((scenario.scenario_id, scenario.agent or ""))
-        yield replace(scenario, decreases=tuple(fell)) if fell else scenario
+        yield scenario._replace(decreases=tuple(fell)) if fell else scenario
 
 
 def _test_decreases(
@@ -138,7 +138,7 @@ def add_increases(
             found.setdefault(test.key, []).append(test.found)
     for scenario in scenarios:
         rose = found.get((scenario.scenario_id, scenario.agent or ""))
-        yield replace(scenario, increases=tuple(rose)) if rose else scenario
+        yield scenario._replace(increases=tuple(rose)) if rose else scenario
 
 
 def _test_metric(
@@ -184,7 +184,7 @@ def replace_p_values(
 ) -> list[IncreaseTest]:
     """Return the tests with other p-values."""
     return [
-        replace(test, found=replace(test.found, p_value=p_value))
+        replace(test, found=test.found._replace(p_value=p_value))
         for test, p_value in zip(tests, p_values, strict=True)
     ]
 
@@ -251,14 +251,13 @@ def decide_regressions(
     share = level / max(sum(1 for p_value in sure if p_value is not None), 1)
     decided = list(scenarios)
     for (place, found), p_value, doubt in zip(counts.items(), sure, doubtful, strict=True):
-        decided[place] = replace(scenarios[place], p_value=p_value, call="no_regression")
+        decided[place] = scenarios[place]._replace(p_value=p_value, call="no_regression")
         if p_value is not None and p_value < level:
-            decided[place] = replace(decided[place], call="regression")
+            decided[place] = decided[place]._replace(call="regression")
         elif doubt is not None and doubt < policy.doubt and _is_large_drop(found, policy):
             decided[place] = _mark_undecided(decided[place], found, correlation, share)
         else:
-            decided[place] = replace(
-                decided[place],
+            decided[place] = decided[place]._replace(
                 thinned=_is_thinned(scenarios[place], found, policy.min_drop, share),
                 flakier=_is_flakier(scenarios[place], share),
             )
@@ -290,12 +289,12 @@ def _mark_undecided(
 ) -> ScenarioComparison:
     """Return an inconclusive drop with the iterations that would decide it."""
     compared = (*counts.pooled, *counts.evidence)
-    undecided = replace(scenario, call="undecided")
+    undecided = scenario._replace(call="undecided")
     needed = find_needed_iterations(*compared, level)
     if needed is None:
-        return replace(undecided, needed_baseline=find_needed_baseline(*compared, level))
+        return undecided._replace(needed_baseline=find_needed_baseline(*compared, level))
     correlated = _allow_for_correlation(needed, correlation)
-    return replace(undecided, needed_iterations=correlated, limited_by_runs=correlated is None)
+    return undecided._replace(needed_iterations=correlated, limited_by_runs=correlated is None)
 
 
 def _allow_for_correlation(iterations: int, correlation: float) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 
 from ci_agent_eval.analysis.comparison.model import ComparePolicy, SuiteChange, SuiteMeasure
@@ -163,7 +163,7 @@ def sample_measure(
 
 def mark_drops(changes: Sequence[SuiteChange], level: float) -> tuple[SuiteChange, ...]:
     """Return the changes with the decision whether each is a significant drop."""
-    return tuple(replace(change, fell=change.p_value < level) for change in changes)
+    return tuple(change._replace(fell=change.p_value < level) for change in changes)
 
 
 def _add_day(own: float, scenarios: int, day: DayVariation) -> VariancePart:

@@ -10,7 +10,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from typing import Annotated, Any, get_args
 
@@ -91,20 +91,28 @@ class _VerdictDocument:
 def render_verdict(report: Report) -> str:
     """Return `verdict.json`: sorted keys, two spaces, a newline at the end."""
     document = {
-        **to_jsonable_python(report),
+        **_dump_value(report),
         "conclusion": report.verdict.conclusion,
         "headline": render_headline(report),
         "counts": _count_items(report),
         "lists": _build_lists(report),
     }
-    # A named tuple would become a list that says nothing about itself.
-    failing = [case._asdict() for case in report.summary.tests.failing]
-    document["summary"]["tests"]["failing"] = failing
     document["summary"]["findings"] = list(map(_dump_finding, report.summary.findings))
     for name in ("reasons", "warnings"):
         reasons: tuple[Reason, ...] = getattr(report.verdict, name)
         document["verdict"][name] = list(map(_dump_reason, reasons))
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
+
+
+def _dump_value(value: Any) -> Any:
+    """Return a value as JSON; named tuples and dataclasses are objects."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: _dump_value(getattr(value, one.name)) for one in fields(value)}
+    if hasattr(value, "_asdict"):
+        return {name: _dump_value(part) for name, part in value._asdict().items()}
+    if isinstance(value, list | tuple):
+        return [_dump_value(item) for item in value]
+    return to_jsonable_python(value)
 
 
 def _dump_finding(finding: Finding) -> dict[str, Any]:
@@ -117,7 +125,7 @@ def _dump_reason(reason: Reason) -> dict[str, Any]:
 
 def _dump_with_data(one: Finding | Reason, sentence: str) -> dict[str, Any]:
     """Return the fields with the sentence, and the data behind it if there is any."""
-    written: dict[str, Any] = to_jsonable_python(one)
+    written = _dump_value(one)
     data = {} if isinstance(one.message, str) else {"data": written["message"]}
     return {**written, "message": sentence, **data}
 

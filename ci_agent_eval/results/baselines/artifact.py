@@ -246,7 +246,7 @@ def _read_run_folder(run: WorkflowRun, request: BaselineRequest, root: Path) -> 
             refused=f"{label}: its results are about commit {loaded.commit}, "
             f"but the run is about {run.head_sha}"
         )
-    return _RunAttempt(replace(loaded, commit=run.head_sha), findings=findings)
+    return _RunAttempt(loaded._replace(commit=run.head_sha), findings=findings)
 
 
 def _build_baseline(tries: Sequence[_RunAttempt], branch: str, name: str) -> FoundBaseline:
