@@ -178,7 +178,7 @@ class _ResultsLoader:
         if not files and not self.imported_tests:
             self._judge_runs({})
             return
-        # Importing junitparser takes time, so do it only if there is a JUnit file.
+        # The reader of XML is not worth its start-up time to other files.
         from ci_agent_eval.results.junit.plain_tests import read_junit_tests  # noqa: PLC0415 - see above
 
         run_files = {loaded.junit for loaded in self.runs.values() if loaded.junit is not None}

@@ -24,7 +24,6 @@ _LIBRARIES = (
     "click",
     "github",
     "jinja2",
-    "junitparser",
     "markdown_it",
     "numpy",
     "pydantic",

@@ -8,7 +8,7 @@ before a model or tool was known.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from ci_agent_eval.analysis.comparison.model import (
@@ -85,27 +85,15 @@ def _keep_most_specific(condition_sets: ConditionSets, across: Collection[str]) 
 
     Else an iteration that ended before its model was known would match everything.
     """
-    masks: dict[tuple[bool, ...], set[ConditionValues]] = {}
-    for kind in (_drop_ignored(kind, across) for kind in condition_sets or {_UNKNOWN}):
-        masks.setdefault(tuple(value is not None for value in kind), set()).add(kind)
+    kinds = frozenset(_drop_ignored(kind, across) for kind in condition_sets or {_UNKNOWN})
     return frozenset(
-        kind
-        for mask, group in masks.items()
-        for kind in group
-        - {_apply_mask(more, mask) for more in _iterate_more_specific(mask, masks)}
+        kind for kind in kinds if not any(_is_less_specific(kind, other) for other in kinds)
     )
 
 
-def _iterate_more_specific(
-    mask: tuple[bool, ...], masks: dict[tuple[bool, ...], set[ConditionValues]]
-) -> Iterator[ConditionValues]:
-    for other, group in masks.items():
-        if other != mask and all(a >= b for a, b in zip(other, mask, strict=True)):
-            yield from group
-
-
-def _apply_mask(known: ConditionValues, mask: tuple[bool, ...]) -> ConditionValues:
-    return tuple(value if is_known else None for value, is_known in zip(known, mask, strict=True))
+def _is_less_specific(kind: ConditionValues, other: ConditionValues) -> bool:
+    pairs = zip(kind, other, strict=True)
+    return kind != other and all(value is None or value == more for value, more in pairs)
 
 
 def compare_conditions(

@@ -223,14 +223,8 @@ def _load_run(run_and_folder: tuple[WorkflowRun, Path], *, request: BaselineRequ
 
 def _read_run_folder(run: WorkflowRun, request: BaselineRequest, root: Path) -> _RunAttempt:
     label = f"run {run.id}"
-    found = load_baseline_runs(
-        label,
-        [RunFiles((".",), label)],
-        root=root,
-        redact=request.redact,
-        suite=request.suite,
-        require_complete=True,
-    )
+    files = [RunFiles((".",), label)]
+    found = load_baseline_runs(label, files, request, root=root, require_complete=True)
     findings = tuple(
         replace(finding, where=f"{label}, {finding.where}") for finding in found.findings
     )

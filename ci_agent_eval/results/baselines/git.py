@@ -97,14 +97,7 @@ def _load_blob(results: bytes, label: str, request: BaselineRequest) -> FoundBas
         file = Path(folder) / ("episodes.jsonl" if lines else RESULTS_NAME)
         file.write_bytes(results)
         runs = [RunFiles((file.name,), label)]
-        found = load_baseline_runs(
-            label,
-            runs,
-            root=Path(folder),
-            redact=request.redact,
-            suite=request.suite,
-            imports=request.imports,
-        )
+        found = load_baseline_runs(label, runs, request, root=Path(folder))
     # Findings must name the file in git, not the temporary one.
     findings = tuple(replace(finding, where=request.name) for finding in found.findings)
     return replace(found, findings=findings)

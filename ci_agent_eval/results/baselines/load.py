@@ -61,14 +61,7 @@ def load_from_files(request: BaselineRequest) -> FoundBaseline:
     if not runs:
         return build_missing_baseline(f"{request.name} holds no {RESULTS_NAME} of a run")
     ordered = sorted(runs, key=lambda run: build_natural_key(run.label), reverse=True)
-    return load_baseline_runs(
-        request.name,
-        ordered[: request.runs],
-        root=request.root,
-        redact=request.redact,
-        suite=request.suite,
-        imports=request.imports,
-    )
+    return load_baseline_runs(request.name, ordered[: request.runs], request, root=request.root)
 
 
 def _expand_pattern(request: BaselineRequest) -> list[Path]:

@@ -23,13 +23,12 @@ from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.contract.canonical import canonical_json
 from ci_agent_eval.contract.episode import Episode, Outcome
 from ci_agent_eval.contract.findings import Finding, FindingKind
-from ci_agent_eval.contract.result_mapping import ImportPolicy
 from ci_agent_eval.results.baselines.request import (
+    BaselineRequest,
     FoundBaseline,
     build_missing_baseline,
 )
 from ci_agent_eval.results.consistency import describe_other_suite
-from ci_agent_eval.results.json_text import Redact
 from ci_agent_eval.results.load import load_results
 from ci_agent_eval.results.spool import EpisodeKey, SpoolPosition
 
@@ -62,28 +61,26 @@ class RunFiles:
 def load_baseline_runs(
     label: str,
     runs: Sequence[RunFiles],
+    request: BaselineRequest,
     *,
     root: Path,
-    redact: Redact | None = None,
-    suite: str | None = None,
     require_complete: bool = False,
-    imports: ImportPolicy | None = None,
 ) -> FoundBaseline:
     """Load runs, given latest first; runs without episodes are left out.
 
     `label` is the name of the baseline in reports; the latest run's commit is added to it.
-    A run of another suite than `suite` is a blocking finding, and with `require_complete` so is an
-    unfinished one.
+    A run of another suite than the requested one is a blocking finding, and with
+    `require_complete` so is an unfinished one.
     """
     loaded: list[BaselineRun] = []
     findings: list[Finding] = []
-    read = partial(_read_run, root=root, redact=redact, imports=imports)
+    read = partial(_read_run, root=root, request=request)
     # Reports show conversations of the latest run only.
-    requests = [(files, number == 0) for number, files in enumerate(runs)]
-    results = map_parallel(read, requests, processes=count_processors())
+    items = [(files, number == 0) for number, files in enumerate(runs)]
+    results = map_parallel(read, items, processes=count_processors())
     for files, (found, samples) in zip(runs, results, strict=True):
         findings += _convert_findings(found.findings, require_complete=require_complete)
-        findings += _find_foreign_suites(found.suites, suite, files.label)
+        findings += _find_foreign_suites(found.suites, request.suite, files.label)
         if found.episodes:
             commit = _find_common(session.commit for session in found.sessions)
             loaded.append(BaselineRun(found.episodes, commit, files.label, found.suites, samples))
@@ -104,19 +101,20 @@ def _find_common(values: Iterable[str | None]) -> str | None:
 
 
 def _read_run(
-    request: tuple[RunFiles, bool],
-    *,
-    root: Path,
-    redact: Redact | None,
-    imports: ImportPolicy | None,
+    item: tuple[RunFiles, bool], *, root: Path, request: BaselineRequest
 ) -> tuple[LoadedResults, tuple[ConversationSample, ...]]:
     """Load a run; of the latest also samples of its conversations."""
-    files, is_latest = request
-    load = partial(load_results, files.patterns, (), root=root, redact=redact, imports=imports)
-    if not is_latest:
-        return load(), ()
-    samples = SampleCollector()
-    return load(spool=samples), samples.list_samples()
+    files, is_latest = item
+    samples = SampleCollector() if is_latest else None
+    found = load_results(
+        files.patterns,
+        (),
+        root=root,
+        spool=samples,
+        redact=request.redact,
+        imports=request.imports,
+    )
+    return found, () if samples is None else samples.list_samples()
 
 
 def _find_foreign_suites(
