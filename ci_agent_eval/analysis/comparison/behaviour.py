@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 from operator import attrgetter
 from statistics import fmean
+from typing import NamedTuple
 
 from ci_agent_eval.analysis.comparison.model import (
     Divergence,
@@ -50,8 +50,7 @@ MOST_SEQUENCES = 5
 """Most sequences that are kept of a scenario."""
 
 
-@dataclass(frozen=True, slots=True)
-class BehaviourChanges:
+class BehaviourChanges(NamedTuple):
     """Changes of the tool calls of a suite."""
 
     renames: tuple[ToolRename, ...]
@@ -137,7 +136,7 @@ def _rename_tools(pool: IterationPool, names: Mapping[str, str]) -> IterationPoo
         return tuple(names.get(tool, tool) for tool in sequence)
 
     runs = (s._replace(sequences=_map_sequences(s.sequences, rename)) for s in pool.runs)
-    return replace(pool, runs=tuple(runs))
+    return pool._replace(runs=tuple(runs))
 
 
 def _remove_tools(scenario: SequenceCounts, changes: Sequence[ToolChange]) -> SequenceCounts:

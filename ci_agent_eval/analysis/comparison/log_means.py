@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
+from typing import NamedTuple
 
 from ci_agent_eval.analysis.comparison.pool import (
     METRICS,
@@ -67,8 +68,7 @@ def collect_measurements(pools: Mapping[ScenarioKey, PoolPair]) -> Measurements:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioLogs:
+class ScenarioLogs(NamedTuple):
     """The mean logarithm of each iteration of a scenario."""
 
     before: tuple[tuple[int, tuple[float, ...]], ...]

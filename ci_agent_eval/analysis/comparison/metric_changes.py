@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from ci_agent_eval.analysis.comparison.log_means import (
     Measurements,
@@ -109,8 +108,7 @@ FindVariance = Callable[[float, bool], Sequence[VariancePart] | None]
 """Returns the parts of a variance for the limit at a level, upper or lower; None: no limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteRatio:
+class SuiteRatio(NamedTuple):
     """A figure of the suite on both sides, and the variance of their ratio's logarithm."""
 
     before: float

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, NamedTuple
 
@@ -87,8 +86,7 @@ MetricRuns = tuple[RunValues, ...]
 """The values of a metric in each run that measured it, latest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class IterationPool:
+class IterationPool(NamedTuple):
     """The iterations of a scenario that count, from all its runs."""
 
     tally: OutcomeTally

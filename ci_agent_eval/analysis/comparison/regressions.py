@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import fmean, median
-from typing import Any
+from typing import Any, NamedTuple
 
 from ci_agent_eval.analysis.comparison.log_means import (
     Measurements,
@@ -54,8 +53,7 @@ NOTABLE_INCREASE = 0.25
 one that fell, if the base is higher by this share."""
 
 
-@dataclass(frozen=True, slots=True)
-class IncreaseTest:
+class IncreaseTest(NamedTuple):
     """The test whether a metric of a scenario rose by more than is allowed."""
 
     key: ScenarioKey
@@ -184,7 +182,7 @@ def replace_p_values(
 ) -> list[IncreaseTest]:
     """Return the tests with other p-values."""
     return [
-        replace(test, found=test.found._replace(p_value=p_value))
+        test._replace(found=test.found._replace(p_value=p_value))
         for test, p_value in zip(tests, p_values, strict=True)
     ]
 
@@ -221,8 +219,7 @@ def _compare_rises(scenarios: Sequence[ScenarioLogs], day: VariancePart) -> Vari
     return combine_parts([VariancePart(spread, len(scenarios) - 1), day])
 
 
-@dataclass(frozen=True, slots=True)
-class RegressionDecisions:
+class RegressionDecisions(NamedTuple):
     """The scenarios with a decision each, and the correlation that the tests allowed for."""
 
     scenarios: tuple[ScenarioComparison, ...]

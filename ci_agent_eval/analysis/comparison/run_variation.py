@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean, harmonic_mean
 from typing import NamedTuple
 
@@ -45,8 +44,7 @@ class PassCounts(NamedTuple):
         return self.passed / self.judged
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioCounts:
+class ScenarioCounts(NamedTuple):
     """A scenario's counts in each run of the base, and in the head; all judged."""
 
     before: tuple[PassCounts, ...]
@@ -162,8 +160,7 @@ def _count_effective(scenarios: Sequence[ScenarioCounts]) -> float:
     return math.fsum(weights) ** 2 / squares if squares else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class DayVariation:
+class DayVariation(NamedTuple):
     """The variance of a run's shift that is common to all scenarios."""
 
     variance: float

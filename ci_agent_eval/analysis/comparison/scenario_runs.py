@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ci_agent_eval.analysis.comparison.conditions import (
     ConditionSets,
@@ -34,8 +34,7 @@ RequiredShare = Callable[[ScenarioSummary], float]
 """Required share of passing iterations, if the scenario is required."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioRun:
+class ScenarioRun(NamedTuple):
     """A scenario in one run, with its episodes."""
 
     summary: ScenarioSummary
@@ -89,7 +88,7 @@ def keep_comparable(
         else:
             kept += attempts
             tally += tally_outcomes([final.outcome]) if final.is_rated else OutcomeTally()
-    return replace(run, episodes=tuple(kept), tally=tally, incomparable=tuple(incomparable))
+    return run._replace(episodes=tuple(kept), tally=tally, incomparable=tuple(incomparable))
 
 
 def summarize_baseline_run(

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import fmean
+from typing import NamedTuple
 
 from ci_agent_eval.analysis.comparison.model import ComparePolicy, SuiteChange, SuiteMeasure
 from ci_agent_eval.analysis.comparison.pool import PoolPair, RunSample
@@ -32,8 +32,7 @@ MIN_SCENARIOS = 5
 """Fewer scenarios are not tested as a suite."""
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteSample:
+class SuiteSample(NamedTuple):
     """The values of a scenario, 0 to 1: of each run of the base, and of the head."""
 
     before: tuple[float, ...]
@@ -113,8 +112,7 @@ def list_suite_changes(
     return tuple(change for change in found if change is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedScenario:
+class ComparedScenario(NamedTuple):
     """A scenario's iterations on both sides, and how it counts."""
 
     pools: PoolPair

@@ -11,11 +11,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ci_agent_eval.analysis.comparison.model import Baseline, BaselineRun
 from ci_agent_eval.contract.findings import Finding
@@ -147,8 +147,7 @@ def _is_candidate(run: WorkflowRun, branch: str, event: Event) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _RunAttempt:
+class _RunAttempt(NamedTuple):
     """The result of reading one baseline run."""
 
     run: BaselineRun | None = None
@@ -252,9 +251,8 @@ def _build_baseline(tries: Sequence[_RunAttempt], branch: str, name: str) -> Fou
         for reason in refused
     ]
     if not runs:
-        return replace(
-            build_missing_baseline(_explain_missing(tries, branch, name)), findings=tuple(findings)
-        )
+        missing = build_missing_baseline(_explain_missing(tries, branch, name))
+        return missing._replace(findings=tuple(findings))
     label = f"{branch}@{(runs[0].commit or '')[:SHORT_SHA]}"
     return FoundBaseline(Baseline(label, runs), tuple(sorted(set(findings))))
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from ci_agent_eval.contract.results import RESULTS_NAME
 from ci_agent_eval.errors import InputError
@@ -33,8 +34,7 @@ _OPTIONS = ("-c", "protocol.allow=never", "--no-replace-objects")
 _ENVIRON = {"GIT_NO_LAZY_FETCH": "1", "GIT_CONFIG_NOSYSTEM": "1"}
 
 
-@dataclass(frozen=True, slots=True)
-class GitLocation:
+class GitLocation(NamedTuple):
     """A file at a commit."""
 
     ref: str
@@ -100,7 +100,7 @@ def _load_blob(results: bytes, label: str, request: BaselineRequest) -> FoundBas
         found = load_baseline_runs(label, runs, request, root=Path(folder))
     # Findings must name the file in git, not the temporary one.
     findings = tuple(replace(finding, where=request.name) for finding in found.findings)
-    return replace(found, findings=findings)
+    return found._replace(findings=findings)
 
 
 def _run_git(request: BaselineRequest, arguments: Sequence[str]) -> bytes:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ci_agent_eval.analysis.comparison.model import Baseline, NoBaseline
 from ci_agent_eval.contract.findings import Finding
@@ -13,8 +13,7 @@ from ci_agent_eval.contract.result_mapping import ImportPolicy
 from ci_agent_eval.results.json_text import Redact
 
 
-@dataclass(frozen=True, slots=True)
-class BaselineRequest:
+class BaselineRequest(NamedTuple):
     """A request for a baseline."""
 
     name: str
@@ -34,8 +33,7 @@ class BaselineRequest:
     """How results of other tools are read and judged; None: no thresholds and mappings."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundBaseline:
+class FoundBaseline(NamedTuple):
     """A baseline, or the reason that there is none, with the findings about its files."""
 
     baseline: Baseline | NoBaseline

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ci_agent_eval.analysis.comparison.model import (
     Baseline,
@@ -48,8 +48,7 @@ _WARNING_KINDS: frozenset[FindingKind] = frozenset(
 """Findings that are reported, but leave a baseline run usable."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunFiles:
+class RunFiles(NamedTuple):
     """The files of one baseline run."""
 
     patterns: tuple[str, ...]
@@ -156,8 +155,7 @@ _SampleGroup = tuple[str, str | None, Outcome]
 _ToolPath = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     key: EpisodeKey
     position: SpoolPosition
     episode: Episode
