@@ -12,7 +12,7 @@ from ci_agent_eval.analysis.loaded_results import (
     PlainTests,
     tally_outcomes,
 )
-from ci_agent_eval.contract.episode import Outcome, PassedOnRetry
+from ci_agent_eval.contract.episode import PassedOnRetry
 from ci_agent_eval.contract.findings import Finding, SourceFile
 from ci_agent_eval.results.file_search import ResultFile
 from ci_agent_eval.results.json_text import Redact, redact_json
@@ -136,13 +136,10 @@ def _drop_repeated_collection_cases(file: JUnitFile, reported: set[JUnitCase]) -
         key = JUnitCase("", case.name, case.outcome)
         if key in reported:
             file.failing = [one for one in file.failing if one != case]
-            file.counts = _subtract_outcome(file.counts, case.outcome)
+            one = tally_outcomes([case.outcome])
+            error, skipped = file.counts.error - one.error, file.counts.skipped - one.skipped
+            file.counts = file.counts._replace(error=error, skipped=skipped)
         reported.add(key)
-
-
-def _subtract_outcome(counts: CaseCounts, outcome: Outcome) -> CaseCounts:
-    one = tally_outcomes([outcome])
-    return counts._replace(error=counts.error - one.error, skipped=counts.skipped - one.skipped)
 
 
 def _judge_retry(case: JUnitCase, passed_on_retry: PassedOnRetry) -> JUnitCase:
@@ -168,9 +165,13 @@ def _judge_retries(file: JUnitFile, passed_on_retry: PassedOnRetry) -> None:
 
 def _add_file(tests: JUnitTests, where: str, file: JUnitFile) -> None:
     _judge_retries(file, tests.passed_on_retry)
-    counts = file.counts
-    tests.tally += OutcomeTally(counts.passed, counts.failed, counts.error, counts.skipped)
-    tests.tally = _subtract_cases(tests.tally, file.joined)
+    counts, joined = file.counts, tally_outcomes(case.outcome for case in file.joined)
+    tests.tally += OutcomeTally(
+        counts.passed - joined.passed,
+        counts.failed - joined.failed,
+        counts.error - joined.error,
+        counts.skipped - joined.skipped,
+    )
     room = max(0, MAX_DETAILS - len(tests.failing))
     tests.failing += file.failing[:room]
     tests.failing += [case._replace(detail=None) for case in file.failing[room:]]
@@ -179,18 +180,6 @@ def _add_file(tests: JUnitTests, where: str, file: JUnitFile) -> None:
     tests.sources.append(_build_source(where, file))
     tests.findings += _build_findings(where, file)
     tests.complete = tests.complete and file.end.problem is None
-
-
-def _subtract_cases(tally: OutcomeTally, cases: Iterable[JUnitCase]) -> OutcomeTally:
-    for case in cases:
-        one = tally_outcomes([case.outcome])
-        tally = OutcomeTally(
-            tally.passed - one.passed,
-            tally.failed - one.failed,
-            tally.error - one.error,
-            tally.skipped - one.skipped,
-        )
-    return tally
 
 
 def _build_source(where: str, file: JUnitFile) -> SourceFile:
