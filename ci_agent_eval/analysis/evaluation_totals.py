@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord, OutcomeTally, tally_outcomes
@@ -63,8 +62,7 @@ def add_tallies(tallies: Iterable[EvaluationTally]) -> EvaluationTally:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SideTotals:
+class SideTotals(NamedTuple):
     """Usage of judge or simulated-user models in every attempt; part of the suite's totals."""
 
     calls: int = 0

@@ -82,8 +82,7 @@ class StopCount(NamedTuple):
     episodes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioSummary:
+class ScenarioSummary(NamedTuple):
     """The results of one scenario, run by one agent."""
 
     scenario_id: str
@@ -128,7 +127,7 @@ class ScenarioSummary:
     """Whether another agent ran the same scenario, too."""
     mode: Mode = "strict"
     """`evaluation` if all of its iterations were evaluations."""
-    evaluations: EvaluationTally = field(default_factory=EvaluationTally)
+    evaluations: EvaluationTally = EvaluationTally()
     """Tally of the iterations that were evaluations."""
     quarantine: WaiverStatus | None = None
     """Its quarantine entry, expired or not; None: it has none."""
@@ -155,8 +154,7 @@ class ScenarioSummary:
         return self.quarantine is not None and not self.quarantine.expired
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """Totals of the suite, including judge models; None: a part was not measured."""
 
     tokens: int | None = None
@@ -165,8 +163,8 @@ class Totals:
     """Total cost of the episodes with a known cost; a lower bound if others have none."""
     unpriced: int = 0
     """Number of episodes that ran and have no cost."""
-    judge: SideTotals = field(default_factory=SideTotals)
-    simulated_user: SideTotals = field(default_factory=SideTotals)
+    judge: SideTotals = SideTotals()
+    simulated_user: SideTotals = SideTotals()
     """The shares of judges and simulated users in tokens and cost."""
     p95_latency_ms: float | None = None
     turns: int = 0

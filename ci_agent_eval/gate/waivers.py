@@ -89,7 +89,7 @@ def _apply_to_scenario(
     if found is None:
         return scenario
     gate = scenario.gate if found.expired else "advisory"
-    return replace(scenario, gate=gate, quarantine=found)
+    return scenario._replace(gate=gate, quarantine=found)
 
 
 def find_unused_quarantines(summary: Summary, waivers: Sequence[WaiverStatus]) -> Iterator[Finding]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from ci_agent_eval.analysis.summary import summarize_results
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.evaluation import build_evaluation_report
@@ -75,7 +73,9 @@ def describe(name, episodes):
         lines.append(f"    {one.tally}, {one.flaky} flaky, {one.pass_interval}, ${one.cost_usd}")
         over = one.violations
         lines += [f"    {item.violation.observed} in {item.iterations} iterations" for item in over]
-    lines += [f"  {key}: {value}" for key, value in asdict(found.totals).items()]
+    parts = found.totals._asdict()
+    parts |= {name: parts[name]._asdict() for name in ("judge", "simulated_user")}
+    lines += [f"  {key}: {value}" for key, value in parts.items()]
     lines += [f"  {one.budget}: {one.observed}" for one in found.suite_violations]
     return "\n".join([*lines, f"  {found.evaluations}"])
 
