@@ -95,9 +95,8 @@ def test_groups_are_ordered_by_role_history_size_and_natural_name():
 
     def affect(number, check, role="gates", history="new"):
         found = find_failure_cause(scenarios[f"s{number}"])
-        from dataclasses import replace
 
-        return AffectedScenario(scenarios[f"s{number}"], replace(found, name=check), role, history)
+        return AffectedScenario(scenarios[f"s{number}"], found._replace(name=check), role, history)
 
     groups = group_by_cause(
         [
