@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import get_args
 
 from ci_agent_eval.analysis.comparison.findings import (
@@ -26,9 +26,14 @@ from ci_agent_eval.analysis.comparison.model import (
 )
 from ci_agent_eval.analysis.waivers import find_waiver
 from ci_agent_eval.gate import Reason, ReasonKind
+from ci_agent_eval.gate.failure_groups import index_comparison
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
-from ci_agent_eval.render.comparison_view import ComparisonRow
+from ci_agent_eval.render.comparison_wording import (
+    describe_call,
+    describe_certainty,
+    format_sides,
+)
 from ci_agent_eval.render.links import NO_PLACE, Links, Place
 from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count
 from ci_agent_eval.render.phrases import ScenarioKey, ScenarioName, get_key
@@ -56,13 +61,6 @@ _LABELS: dict[ReasonKind, str] = {
 _INCREASES = frozenset({"increase", "scenario_increase"})
 """Kinds whose figures are costs or latencies."""
 
-_SENTENCES: dict[str, Callable[[ScenarioComparison], str]] = {
-    "fewer_iterations": describe_thinning,
-    "flakier": describe_retries,
-    "not_judged": describe_unjudged,
-}
-"""Kinds whose sentence is made of figures alone."""
-
 _ORDER = ("suite_drop", "increase", "regression", "vanished", "vanished_cases", "downgraded")
 """The worst kinds, in order; `undecided` is last, all others are between."""
 
@@ -74,16 +72,15 @@ class BaselineFinding:
     kind: ReasonKind
     name: ScenarioName | None
     """None: it is about the suite."""
+    key: ScenarioKey | None
     gates: bool
     text: str
     """In our own words."""
-    quoted: str = ""
+    quoted: str
     """A sentence after it, which may hold foreign text."""
-    before: str = ABSENT
-    now: str = ABSENT
-    place: Place = NO_PLACE
-    compared: ComparisonRow | None = None
-    """None: it is about the suite."""
+    before: str
+    now: str
+    place: Place
 
     @property
     def label(self) -> str:
@@ -91,14 +88,9 @@ class BaselineFinding:
         return _LABELS.get(self.kind, self.kind.replace("_", " "))
 
     @property
-    def key(self) -> ScenarioKey | None:
-        """Scenario id and agent; None: it is about the suite."""
-        return None if self.name is None else self.name.key
-
-    @property
     def figures(self) -> str:
-        """Both sides: `passes 3 / 5 now, 5 / 5 before`."""
-        is_of_passes = self.compared is not None and self.kind not in _INCREASES
+        """Both sides: `passes 3/5 now, 5/5 before`."""
+        is_of_passes = self.name is not None and self.kind not in _INCREASES
         return f"{'passes ' if is_of_passes else ''}{self.now} now, {self.before} before"
 
     @property
@@ -107,32 +99,26 @@ class BaselineFinding:
         return f"{self.text}: {self.quoted}" if self.quoted else self.text
 
 
-def build_baseline_findings(
-    report: Report, compared: Sequence[ComparisonRow], links: Links
-) -> tuple[BaselineFinding, ...]:
+def build_baseline_findings(report: Report, links: Links) -> tuple[BaselineFinding, ...]:
     """Return the findings of the comparison against this run, the gating and the worst first.
 
     A failing scenario has a row with a note elsewhere; acknowledged findings have a list.
     """
-    rows = {row.key: row for row in compared}
-    places = {get_key(s): links.place(s.file, s.line) for s in report.summary.scenarios}
     failing = {
         get_key(item.scenario)
         for item in report.judged_scenarios()
         if item.judgement.status == "failing"
     }
-    found: list[BaselineFinding] = []
-    for gates, reasons in ((True, report.verdict.reasons), (False, report.verdict.warnings)):
-        for reason in filter(lambda r: _is_listed(r, gates=gates, failing=failing), reasons):
-            key = (reason.scenario_id or "", reason.agent)
-            finding = _build_finding(reason, rows.get(key), report, gates=gates)
-            found.append(replace(finding, place=places.get(key, NO_PLACE)))
-    return tuple(
-        sorted(found, key=lambda finding: (not finding.gates, _rank_finding(finding.kind)))
-    )
+    found = [
+        _build_finding(reason, report, links, gates=gates)
+        for gates, reasons in ((True, report.verdict.reasons), (False, report.verdict.warnings))
+        for reason in reasons
+        if _is_listed(reason, failing, gates=gates)
+    ]
+    return tuple(sorted(found, key=lambda one: (not one.gates, _rank_finding(one.kind))))
 
 
-def _is_listed(reason: Reason, *, gates: bool, failing: set[ScenarioKey]) -> bool:
+def _is_listed(reason: Reason, failing: set[ScenarioKey], *, gates: bool) -> bool:
     if reason.kind not in _REMARKS or (not gates and reason.kind in _LISTED_ELSEWHERE):
         return False
     return reason.kind not in _OF_A_RATE or (reason.scenario_id, reason.agent) not in failing
@@ -144,56 +130,61 @@ def _rank_finding(kind: ReasonKind) -> int:
     return len(_ORDER) + (kind == "undecided")
 
 
-def _build_finding(
-    reason: Reason, row: ComparisonRow | None, report: Report, *, gates: bool
-) -> BaselineFinding:
-    name = None if reason.scenario_id is None else ScenarioName(reason.scenario_id, reason.agent)
-    if isinstance(reason.message, MetricIncrease):
-        return _build_figure_finding(reason, reason.message, gates=gates)
-    if isinstance(reason.message, SuiteChange):
-        return _build_suite_finding(reason.kind, reason.message, gates=gates)
-    kind = reason.kind.replace("_", " ")
-    if row is None:
-        return BaselineFinding(reason.kind, name, gates, kind, describe_reason(reason))
-    if isinstance(reason.message, ScenarioIncrease):
-        return _build_increase_finding(reason, row, report, reason.message, gates=gates)
-    text, quoted = _describe_finding(row, reason), ""
-    if text is None:
-        text, quoted = kind, describe_reason(reason)
-    else:
-        text += _describe_acknowledgement(row.scenario, report)
-    return BaselineFinding(
-        reason.kind, name, gates, text, quoted, row.before, row.now, compared=row
-    )
+def _build_finding(reason: Reason, report: Report, links: Links, *, gates: bool) -> BaselineFinding:
+    name, key, place, compared = None, None, NO_PLACE, None
+    if reason.scenario_id is not None:
+        key = (reason.scenario_id, reason.agent)
+        own = next((one for one in report.summary.scenarios if get_key(one) == key), None)
+        name = ScenarioName.of(own) if own else ScenarioName(*key)
+        place = links.place(own.file, own.line) if own else NO_PLACE
+        compared = index_comparison(report).get(key)
+    text, (before, now) = _describe_finding(reason, compared), _format_sides(reason, compared)
+    quoted = "" if text else describe_reason(reason)
+    if compared is not None and text:
+        text += _describe_acknowledgement(compared, report)
+    text = text or reason.kind.replace("_", " ")
+    return BaselineFinding(reason.kind, name, key, gates, text, quoted, before, now, place)
 
 
-def _build_increase_finding(
-    reason: Reason, row: ComparisonRow, report: Report, increase: ScenarioIncrease, *, gates: bool
-) -> BaselineFinding:
-    """Return the finding of a scenario whose cost or latency rose."""
-    write = _WRITERS[increase.metric]
-    text = describe_scenario_increase(increase) + _describe_acknowledgement(row.scenario, report)
-    before, now = write(increase.before), write(increase.after)
-    return BaselineFinding(reason.kind, row.name, gates, text, before=before, now=now, compared=row)
-
-
-def _describe_finding(row: ComparisonRow, reason: Reason) -> str | None:
-    """Describe a finding by its kind; None: the reason itself must."""
-    scenario = row.scenario
-    if reason.kind == "regression":
-        return ", ".join(part for part in ("regression", row.certainty) if part)
-    if reason.kind == "unconfirmed":
-        return describe_confirmation(scenario)
-    if reason.kind == "undecided":
-        return (
-            f"{row.call or 'not enough iterations to tell'}: {describe_needed_iterations(scenario)}"
+def _describe_finding(reason: Reason, compared: ScenarioComparison | None) -> str:
+    """Describe a finding; empty: the reason itself must."""
+    message = reason.message
+    if isinstance(message, MetricIncrease):
+        return describe_increase(message)
+    if isinstance(message, SuiteChange):
+        scenarios, figure = (
+            count_noun(message.scenarios, "scenario"),
+            SUITE_MEASURES[message.measure],
         )
-    if reason.kind == "vanished":
-        return "vanished: it did not run"
-    if reason.kind == "downgraded":
-        return f"downgraded: {describe_downgrade(scenario)}; {DOWNGRADE_ADVICE}"
-    sentence = _SENTENCES.get(reason.kind)
-    return None if sentence is None else sentence(scenario)
+        return f"{figure} fell over {scenarios}: {describe_difference(message)}"
+    if compared is None:
+        return ""
+    if isinstance(message, ScenarioIncrease):
+        return describe_scenario_increase(message)
+    describe = _SENTENCES.get(reason.kind)
+    return "" if describe is None else describe(compared)
+
+
+def _describe_regression(one: ScenarioComparison) -> str:
+    return ", ".join(filter(None, ("regression", describe_certainty(one))))
+
+
+def _describe_undecided(one: ScenarioComparison) -> str:
+    call = describe_call(one) or "not enough iterations to tell"
+    return f"{call}: {describe_needed_iterations(one)}"
+
+
+_SENTENCES: dict[str, Callable[[ScenarioComparison], str]] = {
+    "regression": _describe_regression,
+    "unconfirmed": describe_confirmation,
+    "undecided": _describe_undecided,
+    "vanished": lambda _: "vanished: it did not run",
+    "downgraded": lambda one: f"downgraded: {describe_downgrade(one)}; {DOWNGRADE_ADVICE}",
+    "fewer_iterations": describe_thinning,
+    "flakier": describe_retries,
+    "not_judged": describe_unjudged,
+}
+"""Kinds whose sentence is made of figures alone."""
 
 
 def _describe_acknowledgement(scenario: ScenarioComparison, report: Report) -> str:
@@ -210,19 +201,14 @@ _WRITERS: dict[LimitedMetric | ScenarioMetric, Callable[[float], str]] = {
 }
 
 
-def _build_suite_finding(kind: ReasonKind, change: SuiteChange, *, gates: bool) -> BaselineFinding:
-    """Return the finding of a measure that fell over the suite as a whole."""
-    before, now = (format_suite_mean(change, mean) for mean in (change.before, change.after))
-    scenarios = count_noun(change.scenarios, "scenario")
-    text = f"{SUITE_MEASURES[change.measure]} fell over {scenarios}: {describe_difference(change)}"
-    return BaselineFinding(kind, None, gates, text, before=before, now=now)
-
-
-def _build_figure_finding(
-    reason: Reason, increase: MetricIncrease, *, gates: bool
-) -> BaselineFinding:
-    """Return the finding of a figure of the suite that rose by more than is allowed."""
-    write, moved = _WRITERS[increase.figure], increase.change
-    before, now = (numbers.format_cell(value, write).text for value in (moved.before, moved.after))
-    text = describe_increase(increase)
-    return BaselineFinding(reason.kind, None, gates, text, before=before, now=now)
+def _format_sides(reason: Reason, compared: ScenarioComparison | None) -> Sequence[str]:
+    """Return the figures of the baseline and of this run."""
+    message = reason.message
+    if isinstance(message, MetricIncrease):
+        sides, write = (message.change.before, message.change.after), _WRITERS[message.figure]
+        return [numbers.format_cell(side, write).text for side in sides]
+    if isinstance(message, SuiteChange):
+        return [format_suite_mean(message, mean) for mean in (message.before, message.after)]
+    if isinstance(message, ScenarioIncrease) and compared is not None:
+        return list(map(_WRITERS[message.metric], (message.before, message.after)))
+    return (ABSENT, ABSENT) if compared is None else format_sides(compared)

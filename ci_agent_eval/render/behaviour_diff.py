@@ -6,7 +6,6 @@ Every line of foreign text has a prefix, so that none can look like a heading of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from textwrap import wrap
 
 from ci_agent_eval.analysis.behaviour_pairs import (
@@ -30,38 +29,6 @@ _STEP_LIMIT = 200
 """Characters of a tool's name and argument in a sequence."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrajectoryDiff:
-    """Both sequences of tool calls, and where they first differ."""
-
-    place: str
-    """The tool call, in our own words."""
-    call: int
-    """1-based tool call of the episode."""
-    before: Sequence[str]
-    """Names of tools, foreign text."""
-    after: Sequence[str]
-    episodes: str
-    """The episodes of this run that it shows, if not all; as `in the failing episodes`."""
-    share_before: str
-    """How many episodes make these calls: `9 of 10 episodes`."""
-    share_after: str
-
-
-def build_diff(found: Divergence) -> TrajectoryDiff:
-    """Return the diff in words."""
-    episodes, before, after = _EPISODES[found.episodes]
-    return TrajectoryDiff(
-        f"tool call {format_count(found.call)}",
-        found.call,
-        found.before,
-        found.after,
-        episodes,
-        _describe_share(found.share_before, before),
-        _describe_share(found.share_after, after),
-    )
-
-
 _EPISODES: dict[DivergingEpisodes, tuple[str, str, str]] = {
     "typical": ("", "episode", "episode"),
     "failing": ("in the failing episodes", "passing episode", "failing episode"),
@@ -78,7 +45,14 @@ def _describe_share(share: tuple[int, int], noun: str) -> str:
     return f"{format_count(share[0])} of {format_count(share[1])} {noun}"
 
 
-def join_steps(names: Sequence[str], call: int, arrow: str) -> str:
+def describe_divergence(found: Divergence) -> str:
+    """Return the tool call of the first difference, and which episodes show it."""
+    episodes = _EPISODES[found.episodes][0]
+    place = f"first divergence at tool call {format_count(found.call)}"
+    return f"{place}, {episodes}" if episodes else place
+
+
+def _join_steps(names: Sequence[str], call: int) -> str:
     """Return tool calls on one line; of a long sequence the part around the difference."""
     start = max(0, min(call - MOST_STEPS // 2, len(names) - MOST_STEPS))
     shown = [visible_line(name, _STEP_LIMIT) for name in names[start : start + MOST_STEPS]]
@@ -86,7 +60,7 @@ def join_steps(names: Sequence[str], call: int, arrow: str) -> str:
         shown.insert(0, f"… ({count_noun(start, 'call')} before)")
     if (rest := len(names) - start - MOST_STEPS) > 0:
         shown.append(f"… ({format_count(rest)} more)")
-    return arrow.join(shown) or "(no tool call)"
+    return " → ".join(shown) or "(no tool call)"
 
 
 WIDTH = 70
@@ -124,12 +98,14 @@ def list_changed_answer(pair: BehaviourPair) -> list[str]:
 
 def list_trajectory_lines(found: Divergence) -> list[str]:
     """Return the tool calls of both sides of a comparison, where a conversation is missing."""
-    diff = build_diff(found)
-    before, now = (join_steps(names, diff.call, " → ") for names in (diff.before, diff.after))
+    _, *nouns = _EPISODES[found.episodes]
+    before, now = (_join_steps(names, found.call) for names in (found.before, found.after))
+    sides = zip((found.share_before, found.share_after), nouns, strict=True)
+    shares = [_describe_share(share, noun) for share, noun in sides]
     return [
         f"@@ tool calls: {_BOTH} @@",
-        f"{_BEFORE}{before}  ({diff.share_before})",
-        f"{_NOW}{now}  ({diff.share_after})",
+        f"{_BEFORE}{before}  ({shares[0]})",
+        f"{_NOW}{now}  ({shares[1]})",
     ]
 
 

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ci_agent_eval.render.comparison_view import ComparisonRow
+from ci_agent_eval.analysis.comparison.model import ScenarioComparison
+from ci_agent_eval.render.phrases import get_key
 from ci_agent_eval.render.report_view import ReportView
 
 _DIGITS = 16
@@ -60,20 +61,18 @@ def _list_state_parts(view: ReportView) -> Iterator[Any]:
         if found.gates:
             yield "finding", found.finding.kind, found.where
     for reason in view.reasons:
-        yield "reason", reason.kind, *(reason.name.key if reason.name else _NO_KEY)
+        yield "reason", reason.kind, *(reason.key or _NO_KEY)
     yield from _list_changes(view)
 
 
 def _list_changes(view: ReportView) -> Iterator[Any]:
     if view.no_baseline is not None:
         yield "no baseline"
-    for row in filter(_is_news, view.comparison.scenarios if view.comparison else ()):
-        one = row.scenario
-        yield "changed", *row.key, one.change, one.call, one.newly_over
+    for one in filter(_is_news, view.comparison.scenarios if view.comparison else ()):
+        yield "changed", *get_key(one), one.change, one.call, one.newly_over
 
 
-def _is_news(row: ComparisonRow) -> bool:
-    scenario = row.scenario
+def _is_news(scenario: ScenarioComparison) -> bool:
     return (
         scenario.change not in {"unchanged", "still_failing"}
         or scenario.call in {"regression", "unconfirmed", "undecided"}

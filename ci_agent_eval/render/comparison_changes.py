@@ -13,8 +13,6 @@ from ci_agent_eval.analysis.comparison.model import (
     ScenarioIncrease,
     ScenarioMetric,
     SuiteChange,
-    ToolChange,
-    ToolRename,
 )
 from ci_agent_eval.contract.wording import build_natural_key
 from ci_agent_eval.gate.failure_groups import (
@@ -27,7 +25,12 @@ from ci_agent_eval.gate.failure_groups import (
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.cards.instructions import name_change
-from ci_agent_eval.render.comparison_view import format_passes
+from ci_agent_eval.render.comparison_wording import (
+    describe_condition,
+    describe_rename,
+    describe_tool,
+    format_passes,
+)
 from ci_agent_eval.render.headline import is_notable
 from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.phrases import (
@@ -235,21 +238,18 @@ class ComparisonChanges:
     def list_different(self) -> Iterator[Phrase]:
         """Yield how the agent behaves differently, and how far that reaches."""
         for changed in self._found.changed_conditions:
-            name = changed.difference.condition
-            if name != "tools":
-                old, new = changed.difference.before, changed.difference.after
-                scenarios = count_noun(changed.scenarios, "scenario")
-                yield (f"{name} ", Quoted(old), " → ", Quoted(new), f" in {scenarios}")
+            if changed.difference.condition != "tools":
+                yield describe_condition(changed)
         for instructions in self._report.instruction_changes:
             scenarios = count_noun(len(instructions.scenarios), "scenario")
             yield (*name_change(instructions), f" changed in {scenarios}")
-        yield from map(_write_rename, self._found.tool_renames)
+        yield from map(describe_rename, self._found.tool_renames)
         silent = {_key(one) for one in self._compared if _stopped_calling(one)}
         if silent:
             yield ("no tool is called any more in ", *self._name_or_count(silent))
         for tool in self._found.tool_changes:
             if not silent or tool.after > tool.before:
-                yield _write_tool(tool)
+                yield describe_tool(tool)
         if self._is_broken:
             yield from self._describe_early_ends()
         yield from self._describe_other_calls(silent)
@@ -376,21 +376,6 @@ def _write_factor(change: _ScenarioChange) -> Phrase:
 
 def _write_factor_plain(change: _ScenarioChange) -> Phrase:
     return (*_name(change.scenario), f" {change.text}")
-
-
-def _write_rename(rename: ToolRename) -> Phrase:
-    scenarios = count_noun(rename.scenarios, "scenario")
-    return ("tool ", Quoted(rename.before), " is now ", Quoted(rename.after), f" in {scenarios}")
-
-
-def _write_tool(tool: ToolChange) -> Phrase:
-    scenarios = count_noun(tool.scenarios, "scenario")
-    if not tool.after:
-        return (Quoted(tool.tool), f" is no longer called in {scenarios}")
-    if not tool.before:
-        return (Quoted(tool.tool), f" is newly called in {scenarios}")
-    pair = numbers.format_pair(numbers.format_share, tool.before, tool.after, 0)
-    return (Quoted(tool.tool), f" is called in {pair} of the episodes of {scenarios}")
 
 
 def _makes_other_calls(scenario: ScenarioComparison) -> bool:

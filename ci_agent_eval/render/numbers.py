@@ -54,8 +54,8 @@ def format_count(number: float) -> str:
 
 
 def format_part(part: int, whole: int) -> str:
-    """Write a part of a whole: `4 / 5`."""
-    return f"{format_count(part)} / {format_count(whole)}"
+    """Write a part of a whole: `4/5`."""
+    return f"{format_count(part)}/{format_count(whole)}"
 
 
 def count_noun(number: int, noun: str, plural: str | None = None) -> str:

@@ -26,10 +26,10 @@ class ScenarioName:
     agent: str | None = None
     """None: the id is enough; empty: its episodes name no agent."""
 
-    @property
-    def key(self) -> ScenarioKey:
-        """Id and agent."""
-        return self.scenario_id, self.agent
+    @classmethod
+    def of(cls, scenario: ScenarioSummary) -> ScenarioName:
+        """Return the name of a scenario, with its agent where several ran it."""
+        return cls(scenario.scenario_id, (scenario.agent or "") if scenario.among_agents else None)
 
     @property
     def title(self) -> str:

@@ -15,6 +15,7 @@ from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests
 from ci_agent_eval.analysis.summary import Totals
 from ci_agent_eval.contract.findings import SourceFile
 from ci_agent_eval.gate import Reason, ReasonKind, VerdictConclusion
+from ci_agent_eval.gate.failure_groups import index_comparison
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.baseline_findings import BaselineFinding, build_baseline_findings
 from ci_agent_eval.render.behaviour_diff import list_changed_answer
@@ -35,11 +36,7 @@ from ci_agent_eval.render.cards.others import (
     build_skipped_cards,
 )
 from ci_agent_eval.render.change_lists import ChangeList, build_change_lists
-from ci_agent_eval.render.comparison_view import (
-    ComparisonView,
-    build_comparison,
-    describe_baseline,
-)
+from ci_agent_eval.render.comparison_wording import describe_baseline, get_comparison
 from ci_agent_eval.render.findings import FindingRows, build_finding_rows
 from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.links import NO_PLACE, Links, Place
@@ -71,6 +68,11 @@ class ReasonRow:
     name: ScenarioName | None
     """None: it is about no scenario."""
     sentence: str
+
+    @property
+    def key(self) -> ScenarioKey | None:
+        """Scenario id and agent; None: it is about no scenario."""
+        return None if self.name is None else (self.name.scenario_id, self.name.agent)
 
     @property
     def line(self) -> str:
@@ -136,7 +138,7 @@ class ReportView:
     """Our words about the baseline, then its label or why there is none."""
     no_baseline: str | None
     """Why nothing was compared; None: there is a baseline, or none was asked for."""
-    comparison: ComparisonView | None
+    comparison: Comparison | None
     baseline_findings: Sequence[BaselineFinding]
     scenarios: Sequence[ScenarioRow]
     """By scenario id and agent."""
@@ -206,10 +208,9 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
     """Build the view of a report; without `links` no place has an address."""
     links = links or Links()
     summary, verdict = report.summary, report.verdict
-    comparison = build_comparison(report)
-    compared = () if comparison is None else comparison.scenarios
-    findings = build_baseline_findings(report, compared, links)
-    scenarios = build_scenario_rows(report, links, compared, findings)
+    comparison = get_comparison(report)
+    findings = build_baseline_findings(report, links)
+    scenarios = build_scenario_rows(report, links, index_comparison(report), findings)
     reasons, warnings = (
         tuple(map(_build_reason, found)) for found in (verdict.reasons, verdict.warnings)
     )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ci_agent_eval.analysis.comparison.model import ScenarioChange
+from ci_agent_eval.analysis.comparison.model import ScenarioChange, ScenarioComparison
 from ci_agent_eval.analysis.summary import FailedAssertion, ScenarioSummary
 from ci_agent_eval.gate import Judgement, ScenarioStatus
 from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.budget_overruns import BudgetOverrun, build_overrun
-from ci_agent_eval.render.comparison_view import ComparisonRow
+from ci_agent_eval.render.comparison_wording import describe_note
 from ci_agent_eval.render.links import Links, Place
 from ci_agent_eval.render.numbers import Cell, format_count
 from ci_agent_eval.render.phrases import ScenarioKey, ScenarioName, get_key
@@ -137,16 +137,15 @@ class ScenarioRow:
 def build_scenario_rows(
     report: Report,
     links: Links,
-    compared: Sequence[ComparisonRow],
+    compared: Mapping[ScenarioKey, ScenarioComparison],
     findings: Sequence[BaselineFinding],
 ) -> tuple[ScenarioRow, ...]:
     """Return a row for each scenario, by scenario id and agent."""
-    by_key = {row.key: row for row in compared}
     found: dict[ScenarioKey | None, list[BaselineFinding]] = {}
     for finding in findings:
         found.setdefault(finding.key, []).append(finding)
     return tuple(
-        _build_row(item, links, by_key.get(key), tuple(found.get(key, ())))
+        _build_row(item, links, compared.get(key), tuple(found.get(key, ())))
         for item in report.judged_scenarios()
         for key in (get_key(item.scenario),)
     )
@@ -155,7 +154,7 @@ def build_scenario_rows(
 def _build_row(
     item: JudgedScenario,
     links: Links,
-    compared: ComparisonRow | None,
+    compared: ScenarioComparison | None,
     findings: Sequence[BaselineFinding],
 ) -> ScenarioRow:
     scenario = item.scenario
@@ -164,7 +163,6 @@ def _build_row(
     unjudged, tally = scenario.unjudged_reasons or (NO_REASON,), scenario.tally
     skip = unjudged[-1] if tally.skipped else "removed from the run before it began"
     is_required = scenario.gate == "required"
-    agent = (scenario.agent or "") if scenario.among_agents else None
     cost, ran = scenario.cost_usd, max(tally.ran, 1)
     rate = numbers.format_cell(
         scenario.rated.pass_rate if scenario.rated.judged > 1 else None,
@@ -176,7 +174,7 @@ def _build_row(
     return ScenarioRow(
         scenario=scenario,
         judgement=item.judgement,
-        name=ScenarioName(scenario.scenario_id, agent),
+        name=ScenarioName.of(scenario),
         remarks=tuple(_list_remarks(scenario)),
         place=place,
         causes=causes,
@@ -199,8 +197,8 @@ def _build_row(
             build_overrun(f.violation, is_required=is_required, iterations=f.iterations)
             for f in scenario.violations
         ),
-        change=None if compared is None else compared.scenario.change,
-        note="" if compared is None else compared.note,
+        change=None if compared is None else compared.change,
+        note="" if compared is None else describe_note(compared),
         baseline_findings=findings,
     )
 

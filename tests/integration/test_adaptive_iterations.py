@@ -70,7 +70,7 @@ def test_the_required_rate_decides_without_a_baseline(ran):
         assert "adaptive: 17 of at most 120 iterations" in " ".join(said.split())
     # Rates are those of the iterations that always run.
     assert "90.0 % of its iterations must pass" in report
-    assert "passes 1 / 4, 33.3 % (6.1–79.2) in the first 3, " in report
+    assert "passes 1/4, 33.3 % (6.1–79.2) in the first 3, " in report
     assert "| pass rate (6 episodes) | 66.7 %" in report
     page = json.dumps(verdict["summary"]["pass_interval"])
     assert page == "[0.299993, 0.903229]"

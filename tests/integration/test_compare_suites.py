@@ -49,7 +49,7 @@ def test_two_hundred_evaluations_fall_and_newly_failing_ones_stand_first(compare
     assert code == 0
     assert {"suite_drop"} == set(kinds(verdict, "warnings")) - {"evaluation"}
     assert "⚠️ whole suite 94.5 % → 85.5 % · the evaluations' pass rate fell over" in text
-    assert "| evaluation conversations passed | 94.5 % | 171 / 200 | −9.0 pp (" in text
+    assert "| evaluation conversations passed | 94.5 % | 171/200 | −9.0 pp (" in text
     assert (
         "**Worse:** the evaluations' pass rate 94.5 % → 85.5 % · the evaluations' average" in text
     )

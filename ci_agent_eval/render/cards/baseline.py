@@ -15,7 +15,6 @@ from ci_agent_eval.render.cards.model import (
     CauseCard,
     ListBlock,
 )
-from ci_agent_eval.render.comparison_view import format_passes
 from ci_agent_eval.render.numbers import ABSENT, count_noun
 from ci_agent_eval.render.phrases import (
     Phrase,
@@ -37,23 +36,23 @@ def build_baseline_cards(facts: CardFacts) -> Iterator[CauseCard]:
     shown = {
         get_key(one.scenario) for group in group_failures(facts.report) for one in group.scenarios
     }
-    rest = [
+    others = [
         finding
         for finding in facts.baseline_findings
         if not (finding.kind in _OF_SCENARIOS and finding.key in shown)
         and not (finding.kind == "suite_drop" and shown)
         and (finding.gates or finding.kind not in _IN_A_LIST)
     ]
-    for (gates, kind), group in groupby(rest, key=lambda one: (one.gates, one.kind)):
-        found = list(group)
+    for (gates, kind), group in groupby(others, key=lambda one: (one.gates, one.kind)):
+        findings = list(group)
         role: CauseRole = "gates" if gates else "warns"
-        lines = [_write_baseline_finding(one, facts) for one in found]
-        if len(found) == 1 or found[0].name is None:
+        lines = [_write_finding(one, facts) for one in findings]
+        if len(findings) == 1 or findings[0].name is None:
             yield from (CauseCard(role, line) for line in lines)
         else:
-            head = Strong(count_noun(len(found), "scenario"))
+            head = Strong(count_noun(len(findings), "scenario"))
             name = _NAMES.get(kind, kind.replace("_", " "))
-            keys = frozenset(one.key for one in found if one.key is not None)
+            keys = frozenset(one.key for one in findings if one.key is not None)
             yield CauseCard(role, (head, f" {name}"), [ListBlock(lines)], keys)
 
 
@@ -74,27 +73,15 @@ _NAMES: dict[ReasonKind, str] = {
 }
 
 
-def _write_baseline_finding(finding: BaselineFinding, facts: CardFacts) -> Phrase:
+def _write_finding(finding: BaselineFinding, facts: CardFacts) -> Phrase:
     """Return name, figures and sentence of a finding."""
-    compared = None if finding.compared is None else finding.compared.scenario
-    figures = ""
-    if compared is not None and finding.figures.startswith("passes"):
-        figures = f" {format_passes(compared)}"
-    elif ABSENT not in {finding.before, finding.now}:
-        figures = f" {finding.before} → {finding.now}"
+    sides = " → ".join(side for side in (finding.before, finding.now) if side != ABSENT)
     name: Phrase = ("whole suite",) if finding.name is None else quote_name(finding.name)
-    if finding.name is not None and finding.name.agent and not _is_among_agents(finding, facts):
-        name = (Quoted(finding.name.scenario_id),)
+    head = (*name, f" {sides}") if sides else name
     quoted: Phrase = (": ", Quoted(finding.quoted, SENTENCE_LIMIT)) if finding.quoted else ()
     links: Phrase = ()
     if finding.name is not None and finding.key in {row.key for row in facts.scenarios}:
         links = facts.quote_links(finding.name.scenario_id, finding.place)
     elif place := quote_place(finding.place):
         links = (place,)
-    return join_phrases([(*name, figures), (finding.text, *quoted), links], " · ")
-
-
-def _is_among_agents(finding: BaselineFinding, facts: CardFacts) -> bool:
-    keys = {row.key: row for row in facts.scenarios}
-    row = None if finding.key is None else keys.get(finding.key)
-    return row is None or row.scenario.among_agents
+    return join_phrases([head, (finding.text, *quoted), links], " · ")

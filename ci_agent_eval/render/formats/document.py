@@ -7,34 +7,25 @@ flaky, quarantined and acknowledged scenarios; `summary`, `verdict` and `compari
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from functools import cache
 from typing import Annotated, Any, get_args
 
-from pydantic import ConfigDict, JsonValue, StringConstraints, TypeAdapter, ValidationError
+from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
-from ci_agent_eval.analysis.behaviour_pairs import BehaviourPair
-from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline, ScenarioMetrics
-from ci_agent_eval.analysis.instruction_changes import InstructionsChange
-from ci_agent_eval.analysis.loaded_results import OutcomeTally
-from ci_agent_eval.analysis.reliability import estimate_reliability
-from ci_agent_eval.analysis.summary import ScenarioSummary, Summary, compute_pass_interval
-from ci_agent_eval.contract.base import ReportTitle, SchemaVersion
-from ci_agent_eval.contract.findings import Finding, FindingData
+from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
+from ci_agent_eval.contract.base import ReportTitle
+from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate import (
     GatePolicy,
     Judgement,
     Reason,
-    ReasonData,
     ScenarioStatus,
     Thresholds,
-    Verdict,
-    VerdictConclusion,
     decide_verdict,
 )
 from ci_agent_eval.gate.report import Report
@@ -48,44 +39,11 @@ _Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})
 
 
 @dataclass(frozen=True, slots=True)
-class _WrittenFinding(Finding):
-    """A finding in the file: its sentence, and the data behind the sentence."""
+class _CheckedReport(Report):
+    """A report in the file, where foreign programs may write commit and title."""
 
-    data: FindingData | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _WrittenSummary(Summary):
-    findings: tuple[_WrittenFinding, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _WrittenReason(Reason):
-    """A reason in the file: its sentence, and the data behind the sentence."""
-
-    data: ReasonData | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _WrittenVerdict(Verdict):
-    reasons: tuple[_WrittenReason, ...] = ()
-    warnings: tuple[_WrittenReason, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _VerdictDocument:
-    schema_version: SchemaVersion
-    conclusion: VerdictConclusion
-    headline: str
-    counts: dict[str, JsonValue]
-    summary: _WrittenSummary
-    verdict: _WrittenVerdict
-    lists: dict[str, JsonValue] = field(default_factory=dict)
-    comparison: Comparison | NoBaseline | None = None
     commit: _Commit | None = None
     title: ReportTitle | None = None
-    pairs: tuple[BehaviourPair, ...] = ()
-    instruction_changes: tuple[InstructionsChange, ...] = ()
 
 
 def render_verdict(report: Report) -> str:
@@ -177,65 +135,43 @@ def parse_verdict(text: str | bytes, *, name: str = VERDICT_NAME) -> Report:
     """Read a `verdict.json` back.
 
     Raises InputError, naming the line or the key, if it is no report of this version, if its
-    parts contradict each other, or if its summary contradicts a claimed success.
+    judgements are not those of its scenarios, or if its results contradict a claimed success.
     """
     try:
-        (document,) = _build_adapter().validate_json(_wrap_in_list(text), strict=True)
+        document = json.loads(text)
+        conclusion = _restore_data(document) if isinstance(document, dict) else None
+        # Numbers and lists are as strict in JSON only.
+        (checked,) = _build_adapter().validate_json(json.dumps([document]), strict=True)
     except ValidationError as error:
         raise InputError(_describe_error(error, name)) from None
-    summary = _restore_summary(document.summary)
-    report = Report(
-        summary,
-        _restore_verdict(document.verdict),
-        document.schema_version,
-        document.comparison,
-        document.commit,
-        document.title,
-        document.pairs,
-        document.instruction_changes,
-    )
-    if document.conclusion != report.verdict.conclusion:
+    except (ValueError, RecursionError) as error:
+        raise InputError(_add_advice(f"{name}: Invalid JSON: {error}")) from None
+    report = Report(*(getattr(checked, one.name) for one in fields(Report)))
+    if conclusion != report.verdict.conclusion:
         raise InputError(_add_advice(f"{name}: conclusion differs from the verdict's"))
     for problem in find_contradictions(report):
         raise InputError(_add_advice(f"{name}: {problem}"))
     return report
 
 
-def _restore_summary(written: _WrittenSummary) -> Summary:
-    values = {one.name: getattr(written, one.name) for one in fields(Summary)}
-    values["findings"] = tuple(
-        Finding(one.kind, one.where, one.message if one.data is None else one.data, one.blocking)
-        for one in written.findings
-    )
-    return Summary(**values)
-
-
-def _restore_verdict(written: _WrittenVerdict) -> Verdict:
-    values = {one.name: getattr(written, one.name) for one in fields(Verdict)}
-    for name in ("reasons", "warnings"):
-        values[name] = tuple(
-            Reason(
-                one.kind,
-                one.message if one.data is None else one.data,
-                one.scenario_id,
-                one.agent,
-                one.note,
-            )
-            for one in values[name]
-        )
-    return Verdict(**values)
+def _restore_data(document: dict[str, Any]) -> Any:
+    """Remove what the file repeats for consumers, and return its conclusion."""
+    for name in ("headline", "counts", "lists"):
+        document.pop(name, None)
+    for part, name in (("summary", "findings"), ("verdict", "reasons"), ("verdict", "warnings")):
+        found = document.get(part)
+        for one in found.get(name, ()) if isinstance(found, dict) else ():
+            if isinstance(one, dict) and "data" in one:
+                one["message"] = one.pop("data")
+    document.setdefault("schema_version", None)  # the model has a default, files have none
+    return document.pop("conclusion", None)
 
 
 @cache
-def _build_adapter() -> TypeAdapter[tuple[_VerdictDocument]]:
+def _build_adapter() -> TypeAdapter[tuple[_CheckedReport]]:
     # Only a type without a config takes one and passes it on to the dataclasses.
     config = ConfigDict(extra="forbid", allow_inf_nan=False)
-    return TypeAdapter(tuple[_VerdictDocument], config=config)
-
-
-def _wrap_in_list(text: str | bytes) -> bytes:
-    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    return b"[" + data + b"]"
+    return TypeAdapter(tuple[_CheckedReport], config=config)
 
 
 def _describe_error(error: ValidationError, name: str) -> str:
@@ -267,18 +203,6 @@ def find_contradictions(report: Report) -> Iterator[str]:
         yield "the judgements do not belong to its scenarios"
         return
     yield from _find_misjudged(report)
-    if any(s.unjudged_iterations < s.tally.skipped for s in summary.scenarios):
-        yield "a scenario's iterations that were not judged are fewer than those skipped"
-    gated = _sum_tallies(item.scenario for item in report.required_scenarios)
-    if (summary.tally, summary.gated) != (_sum_tallies(summary.scenarios), gated):
-        yield "its tally contradicts its scenarios"
-    if not _evaluations_add_up(summary):
-        yield "its evaluations contradict its scenarios"
-    if not all(_is_interval(part.pass_interval, part.rated) for part in _list_rated(summary)):
-        yield "a pass interval contradicts its tally"
-    if not all(_is_reliability(scenario) for scenario in summary.scenarios):
-        yield "a scenario's pass@k and pass^k contradict its tally"
-    yield from _find_miscompared(report)
     if report.passed:
         yield from (f"it claims success, but {why}" for why in _find_gate_reasons(report))
 
@@ -301,65 +225,6 @@ def _judge_again(
     )
     (judged,) = decide_verdict(Summary(scenarios=(scenario,)), policy).judgements
     return judged
-
-
-def _list_rated(summary: Summary) -> Iterator[Summary | ScenarioSummary]:
-    yield summary
-    yield from summary.scenarios
-
-
-def _is_interval(interval: tuple[float, float] | None, tally: OutcomeTally) -> bool:
-    """Check the pass interval of a tally."""
-    expected = compute_pass_interval(tally)
-    if interval is None or expected is None:
-        return interval is None
-    return all(abs(a - b) < 1e-5 for a, b in zip(interval, expected, strict=True))
-
-
-def _is_reliability(scenario: ScenarioSummary) -> bool:
-    """Check pass@k and pass^k of a scenario; files of older versions have none."""
-    tally = scenario.rated
-    expected = estimate_reliability(tally.passed, tally.judged)
-    return scenario.reliability in {(), expected}
-
-
-def _find_miscompared(report: Report) -> Iterator[str]:
-    """Yield the scenarios whose comparison differs from their results."""
-    if not isinstance(report.comparison, Comparison):
-        return
-    tallies = {(s.scenario_id, s.agent): s.rated for s in report.summary.scenarios}
-    for compared in report.comparison.scenarios:
-        tally = tallies.get((compared.scenario_id, compared.agent))
-        if not _matches_tally(compared.after, tally):
-            name = visible_line(compared.scenario_id, _SHOWN)
-            yield f"the comparison of scenario {name} contradicts its results"
-
-
-def _matches_tally(after: ScenarioMetrics | None, tally: OutcomeTally | None) -> bool:
-    """Check the compared and set-aside iterations against the scenario's tally."""
-    if after is None or tally is None:
-        return after is None and tally is None
-    passed_aside = tally.passed - after.passed
-    whole = after.judged + after.set_aside == tally.judged
-    return whole and after.passed <= after.judged and 0 <= passed_aside <= after.set_aside
-
-
-def _evaluations_add_up(summary: Summary) -> bool:
-    """Check that the evaluations of the scenarios add up to the suite's."""
-    whole, parts = summary.evaluations, [item.evaluations for item in summary.scenarios]
-    counts = (sum(p.assertions for p in parts), sum(p.assertions_passed for p in parts))
-    tally = sum((part.tally for part in parts), OutcomeTally())
-    if (whole.tally, whole.assertions, whole.assertions_passed) != (tally, *counts):
-        return False
-    if any((part.mean_score is None) is bool(part.tally.judged) for part in (whole, *parts)):
-        return False
-    scored = math.fsum((part.mean_score or 0.0) * part.tally.judged for part in parts)
-    # Each mean was rounded.
-    return abs((whole.mean_score or 0.0) * tally.judged - scored) <= 1e-5 * tally.judged
-
-
-def _sum_tallies(scenarios: Iterable[ScenarioSummary]) -> OutcomeTally:
-    return sum((scenario.tally for scenario in scenarios), OutcomeTally())
 
 
 def _find_gate_reasons(report: Report) -> Iterator[str]:

@@ -44,6 +44,7 @@ _ROLES: dict[CauseRole, str] = {
     "informs": "changed",
 }
 _MARKS = {"-": "before", "+": "now"}
+_NO_URLS: Mapping[str, str] = {}
 
 
 class PhrasePart(NamedTuple):
@@ -81,6 +82,24 @@ class PageCause:
 def build_scenario_url(scenario_id: str) -> str:
     """Return the address of a scenario on the page, to which comments link, too."""
     return f"#scenario={quote(scenario_id.encode('utf-8', 'replace'), safe='')}"
+
+
+def build_phrase(phrase: Phrase, urls: Mapping[str, str] = _NO_URLS) -> Sequence[PhrasePart]:
+    """Return the parts of a phrase; names of scenarios lead to their addresses."""
+    return [_build_part(part, urls) for part in phrase]
+
+
+def _build_part(part: str | Quoted | Strong | Linked, urls: Mapping[str, str]) -> PhrasePart:
+    if isinstance(part, str):
+        return PhrasePart("text", part)
+    if isinstance(part, Strong):
+        return PhrasePart("strong", part.text)
+    if isinstance(part, Quoted):
+        # A check may be called as a scenario is.
+        is_name = part.limit <= NAME_LIMIT
+        return PhrasePart("code", part.shown, urls.get(part.text) if is_name else None)
+    inner = _build_part(part.text, urls)
+    return inner._replace(url=part.url if is_web_address(part.url) else None)
 
 
 class CausePages:
@@ -122,19 +141,7 @@ class CausePages:
         )
 
     def _build_phrase(self, phrase: Phrase) -> Sequence[PhrasePart]:
-        return [self._build_part(part) for part in phrase]
-
-    def _build_part(self, part: str | Quoted | Strong | Linked) -> PhrasePart:
-        if isinstance(part, str):
-            return PhrasePart("text", part)
-        if isinstance(part, Strong):
-            return PhrasePart("strong", part.text)
-        if isinstance(part, Quoted):
-            # A check may be called as a scenario is.
-            is_name = part.limit <= NAME_LIMIT
-            return PhrasePart("code", part.shown, self._urls.get(part.text) if is_name else None)
-        inner = self._build_part(part.text)
-        return inner._replace(url=part.url if is_web_address(part.url) else None)
+        return build_phrase(phrase, self._urls)
 
     def _build_block(self, block: CardBlock) -> Mapping[str, Any]:
         if isinstance(block, DiffBlock):

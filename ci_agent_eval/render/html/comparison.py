@@ -1,193 +1,53 @@
-"""The comparison with the baseline on the page: figures, and both sides of each scenario."""
+"""A compared scenario on the page: how it differs, and a conversation of both sides."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ci_agent_eval.analysis.comparison.model import (
-    ConditionDifference,
-    ConversationSample,
-    ScenarioComparison,
-    ScenarioMetrics,
-)
+from ci_agent_eval.analysis.comparison.findings import describe_set_aside
+from ci_agent_eval.analysis.comparison.model import ConversationSample, ScenarioComparison
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
-from ci_agent_eval.render import numbers
-from ci_agent_eval.render.baseline_findings import BaselineFinding
-from ci_agent_eval.render.comparison_view import (
-    CHANGES,
-    ComparisonRow,
-    ComparisonView,
-)
+from ci_agent_eval.render.behaviour_diff import describe_divergence, list_trajectory_lines
+from ci_agent_eval.render.comparison_wording import describe_note, is_changed
+from ci_agent_eval.render.html.cause_cards import mark_diff_line
 from ci_agent_eval.render.html.episodes import ValueCutter
 from ci_agent_eval.render.html.page_limits import PageText, drop_empty, embed_json
-from ci_agent_eval.render.numbers import format_count
 from ci_agent_eval.render.phrases import ScenarioKey, get_key
-from ci_agent_eval.render.report_view import ReportView
 
-_FIGURES: tuple[
-    tuple[str, Callable[[ScenarioMetrics], float | None], Callable[[float], str]], ...
-] = (
-    ("pass rate", lambda side: side.pass_rate, numbers.format_percent),
-    ("cost per episode", lambda side: side.cost_usd, numbers.format_money),
-    ("tokens per episode", lambda side: side.tokens, format_count),
-    ("tool calls per episode", lambda side: side.tool_calls, numbers.format_amount),
-    ("p95 turn latency", lambda side: side.p95_latency_ms, numbers.format_milliseconds),
-)
-
-_CHIPS = {"newly_failing": "failed", "vanished": "failed", "still_failing": "failed"}
+Row = dict[str, Any]
 
 
-Part = dict[str, Any]
-"""A part of the comparison, as the template reads it."""
-Findings = Sequence[BaselineFinding]
-
-
-def build_page_comparison(
-    view: ReportView, found: ComparisonView, texts: PageText, conversations: BaselineConversations
-) -> Part:
-    """Return the page's comparison."""
-    against: dict[ScenarioKey | None, list[BaselineFinding]] = {}
-    for finding in view.baseline_findings:
-        against.setdefault(finding.key, []).append(finding)
-    pairs = ((row, tuple(against.get(row.key, ()))) for row in found.scenarios)
-    ordered = sorted(pairs, key=lambda pair: _rank_row(*pair))
-    listed = [(row, findings) for row, findings in ordered if findings or _is_shown(row)]
-    return Part(
-        label=texts.name(found.label),
-        method=found.method,
-        conditions=[
-            replace(row, before=texts.name(row.before), after=texts.name(row.after))
-            for row in found.changed_conditions
-        ],
-        tools=[
-            replace(
-                row,
-                tool=texts.name(row.tool),
-                renamed_to=texts.name(row.renamed_to) if row.renamed_to else None,
-            )
-            for row in texts.first(found.tools)
-        ],
-        figures=view.compared_figures,
-        pairs=[
-            _build_pair(row, texts, findings, conversations)
-            for row, findings in texts.first(listed)
-        ],
-        unchanged=len(found.scenarios) - len(listed),
+def build_compared_row(
+    scenario: ScenarioComparison, texts: PageText, conversations: BaselineConversations
+) -> Row:
+    """Return how a scenario differs from the baseline, as the page's script reads it."""
+    lines = list_trajectory_lines(scenario.divergence) if scenario.divergence else []
+    return drop_empty(
+        {
+            "notes": list(map(texts.text, _list_notes(scenario))),
+            "steps": list(map(mark_diff_line, lines)),
+            "talk": conversations.find_pair(scenario) if is_changed(scenario) else None,
+        }
     )
 
 
-_TURNS = list(CHANGES)
-_CALLS = ("regression", "unconfirmed", "undecided")
-
-
-def _rank_row(row: ComparisonRow, against: Findings) -> tuple[bool, float, int]:
-    """Return the rank of a row: those that gate first, then by test results and checks."""
-    scenario = row.scenario
-    call = _CALLS.index(scenario.call) if scenario.call in _CALLS else len(_CALLS)
-    change = _TURNS.index(scenario.change) if scenario.change in _TURNS else len(_TURNS)
-    over = bool(scenario.newly_over) / 2
-    is_gating = any(f.gates for f in against) or scenario.change == "newly_failing"
-    return not is_gating, call if _is_failing(row) else len(_CALLS) + 1 - over, change
-
-
-def _is_failing(row: ComparisonRow) -> bool:
-    return row.scenario.call in _CALLS or row.scenario.change in _CHIPS
-
-
-def _is_shown(row: ComparisonRow) -> bool:
-    scenario = row.scenario
-    facts = (
-        scenario.divergence,
-        scenario.increases,
-        scenario.newly_over,
-        scenario.renamed_from,
-        scenario.differences,
-        scenario.weaker_demands,
-        scenario.lower_scores,
-    )
-    warnings = scenario.is_downgraded, scenario.thinned, scenario.flakier
-    return scenario.change != "unchanged" or scenario.call in _CALLS or any((*facts, *warnings))
-
-
-def _list_chips(row: ComparisonRow, against: Findings) -> Iterator[tuple[str, str]]:
-    scenario = row.scenario
-    # "Still passing" beside a finding would contradict it.
-    if scenario.change != "unchanged" or not (row.call or against):
-        plain = "passed" if scenario.change == "fixed" else "plain"
-        yield _CHIPS.get(scenario.change, plain), row.change
-    findings: dict[str, BaselineFinding] = {finding.kind: finding for finding in against}
-    if row.call:
-        # A scenario that fails without the baseline has no finding of its pass rate.
-        found = findings.get(scenario.call)
-        gates_by_rate = found.gates if found else scenario.required and scenario.change in _CHIPS
-        yield "failed" if gates_by_rate and scenario.call == "regression" else "warning", row.call
-    for kind, finding in findings.items():
-        if kind not in {*_CALLS, scenario.change}:
-            yield "failed" if finding.gates else "warning", finding.label
+def _list_notes(scenario: ScenarioComparison) -> Iterator[str]:
+    """Yield change and certainty, former name, other conditions, budgets, and first divergence."""
+    if scenario.change != "unchanged" or scenario.call:
+        yield describe_note(scenario)
+    if scenario.renamed_from:
+        yield f"it was called {scenario.renamed_from}"
+    is_apart = scenario.change == "not_comparable"
+    for one in scenario.differences:
+        apart = "not comparable" if is_apart else describe_set_aside(scenario)
+        yield f"{apart}: {one.condition} was {one.before}, is {one.after}"
     if scenario.newly_over:
-        yield "warning", "newly over budget"
-
-
-def _build_pair(
-    row: ComparisonRow, texts: PageText, against: Findings, conversations: BaselineConversations
-) -> Part:
-    scenario, diff = row.scenario, row.diff
-    return Part(
-        name=texts.name(scenario.scenario_id),
-        agent=texts.name(scenario.agent) if scenario.agent else None,
-        chips=list(_list_chips(row, against)),
-        certainty=row.certainty,
-        passes=(row.before, row.now),
-        figures=_list_figures(row),
-        incomparable=_describe_incomparable(row),
-        differences=[
-            ConditionDifference(d.condition, texts.text(d.before), texts.text(d.after))
-            for d in scenario.differences
-        ],
-        newly_over=[texts.name(name) for name in texts.first(scenario.newly_over)],
-        renamed_from=texts.name(scenario.renamed_from) if scenario.renamed_from else None,
-        place=_describe_place(row),
-        before=_build_steps(diff.before, diff.call, texts) if diff else [],
-        after=_build_steps(diff.after, diff.call, texts) if diff else [],
-        shares=(diff.share_before, diff.share_after) if diff else ("", ""),
-        talks=conversations.find_pair(scenario) if row.is_changed else {},
-        opened=any(finding.gates for finding in against) or _is_failing(row),
-    )
-
-
-def _describe_incomparable(row: ComparisonRow) -> str:
-    if row.scenario.change == "not_comparable":
-        return "Not comparable"
-    return row.set_aside[:1].upper() + row.set_aside[1:]
-
-
-def _list_figures(row: ComparisonRow) -> list[tuple[str, str, str]]:
-    rows, sides = [], (row.scenario.before, row.scenario.after)
-    for name, figure, write in _FIGURES:
-        before, now = (
-            numbers.format_cell(None if side is None else figure(side), write) for side in sides
-        )
-        if before.value is not None or now.value is not None:
-            rows.append((name, before.text, now.text))
-    return rows
-
-
-def _describe_place(row: ComparisonRow) -> str:
-    if row.diff is None:
-        return ""
-    episodes = f", {row.diff.episodes}" if row.diff.episodes else ""
-    return f"First divergence at {row.diff.place}{episodes}"
-
-
-def _build_steps(names: Sequence[str], call: int, texts: PageText) -> list[Part]:
-    return [
-        Part(tool=texts.name(name), parted=number == call)
-        for number, name in enumerate(texts.first(names), start=1)
-    ]
+        yield f"newly over budget: {', '.join(scenario.newly_over)}"
+    if scenario.divergence is not None:
+        yield describe_divergence(scenario.divergence)
 
 
 Numbered = tuple[int, EpisodeRecord]

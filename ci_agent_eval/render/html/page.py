@@ -6,15 +6,26 @@ them at a time, so that the page stays fluent with thousands of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from markupsafe import Markup
 
-from ci_agent_eval.analysis.comparison.model import ConversationSample
+from ci_agent_eval.analysis.comparison.model import (
+    Comparison,
+    ConversationSample,
+    ScenarioComparison,
+)
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
 from ci_agent_eval.contract.budgets import SuiteBudgets
+from ci_agent_eval.render.comparison_wording import (
+    describe_condition,
+    describe_method,
+    describe_rename,
+    describe_tool,
+)
 from ci_agent_eval.render.html import assets
+from ci_agent_eval.render.html.cause_cards import PhrasePart, build_phrase
 from ci_agent_eval.render.html.episodes import EpisodeRows, build_suite_bars, count_attempts
 from ci_agent_eval.render.html.page_limits import (
     OmittedCounts,
@@ -25,7 +36,7 @@ from ci_agent_eval.render.html.page_limits import (
 )
 from ci_agent_eval.render.html.scenario_rows import (
     build_scenario_data,
-    index_comparison_rows,
+    index_scenarios,
     select_scenario_rows,
 )
 from ci_agent_eval.render.links import Links, Place, is_web_address, quote_url
@@ -33,9 +44,6 @@ from ci_agent_eval.render.markdown.report import SHORT_SHA
 from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.phrases import ScenarioKey
 from ci_agent_eval.render.report_view import ReportView
-
-if TYPE_CHECKING:
-    from ci_agent_eval.render.html.comparison import Part
 
 CHUNK = 65_536
 """Characters of a piece of the page."""
@@ -64,19 +72,24 @@ def render_html(
     places = PageFiles(texts, view.links)
     scenarios = select_scenario_rows(view, texts)
     numbers = {row.key: number for number, row in enumerate(scenarios)}
-    compared = index_comparison_rows(view)
-    comparison = _build_comparison(view, texts, samples, episodes)
+    compared = index_scenarios(view)
+    describe = _describe_compared(view, texts, samples, episodes)
     rows = EpisodeRows(texts, places, numbers, count_attempts(episodes))
     context = {
         "view": view,
-        "comparison": comparison,
-        "talks": _embed_conversations(comparison),
+        "compared_across": _list_compared_across(view.comparison),
+        "method": "" if view.comparison is None else describe_method(view.comparison),
+        "label": texts.name(view.comparison.label) if view.comparison else "",
         "no_baseline": texts.text(view.no_baseline or ""),
         "budgets": _mark_safe(embed_json(build_suite_bars(budgets, view.totals, texts))),
         **_build_causes(view, texts, numbers),
         "links": _list_links(view.links),
         "scenarios": _join_rows(
-            build_scenario_data(row, compared.get(row.key), texts, places) for row in scenarios
+            {
+                **build_scenario_data(row, compared.get(row.key), texts, places),
+                **describe(compared.get(row.key)),
+            }
+            for row in scenarios
         ),
         "scenario_count": len(scenarios),
         "episodes": _join_rows(rows.lines(zip(episodes, lines, strict=True)), written=True),
@@ -105,28 +118,31 @@ def _build_causes(
     return CausePages(view, texts, numbers).build(view)
 
 
-def _build_comparison(
+def _describe_compared(
     view: ReportView,
     texts: PageText,
     samples: Sequence[ConversationSample],
     episodes: Sequence[EpisodeRecord],
-) -> Part | None:
-    """Return the comparison with the baseline; None: nothing was compared."""
+) -> Callable[[ScenarioComparison | None], Mapping[str, Any]]:
+    """Return the function that describes how a scenario differs from the baseline."""
     if view.comparison is None:
-        return None
+        return lambda _: {}
     from ci_agent_eval.render.html.comparison import (  # noqa: PLC0415 - see above
         BaselineConversations,
-        build_page_comparison,
+        build_compared_row,
     )
 
-    conversations = BaselineConversations(samples, episodes, texts)
-    return build_page_comparison(view, view.comparison, texts, conversations)
+    talks = BaselineConversations(samples, episodes, texts)
+    return lambda one: {"compared": build_compared_row(one, texts, talks)} if one else {}
 
 
-def _embed_conversations(comparison: Part | None) -> Markup:
-    """Return the conversations of changed scenarios, by index of their pair."""
-    pairs = () if comparison is None else comparison["pairs"]
-    return _mark_safe(embed_json({str(at): p["talks"] for at, p in enumerate(pairs) if p["talks"]}))
+def _list_compared_across(found: Comparison | None) -> Sequence[Sequence[PhrasePart]]:
+    """Return the conditions that differ, and the tools whose name or use changed."""
+    if found is None:
+        return ()
+    phrases = [*map(describe_condition, found.changed_conditions)]
+    phrases += [*map(describe_rename, found.tool_renames), *map(describe_tool, found.tool_changes)]
+    return list(map(build_phrase, phrases))
 
 
 def _join_rows(rows: Iterable[Any], *, written: bool = False) -> Iterator[Markup]:

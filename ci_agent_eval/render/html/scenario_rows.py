@@ -16,7 +16,7 @@ from ci_agent_eval.analysis.comparison.model import (
 )
 from ci_agent_eval.analysis.reliability import Reliability
 from ci_agent_eval.render.baseline_findings import BaselineFinding
-from ci_agent_eval.render.comparison_view import ComparisonRow
+from ci_agent_eval.render.comparison_wording import format_sides
 from ci_agent_eval.render.html.page_limits import PageFiles, PageText, drop_empty
 from ci_agent_eval.render.numbers import (
     Cell,
@@ -26,7 +26,7 @@ from ci_agent_eval.render.numbers import (
     format_money,
     format_percent,
 )
-from ci_agent_eval.render.phrases import ScenarioKey
+from ci_agent_eval.render.phrases import ScenarioKey, get_key
 from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
 from ci_agent_eval.render.sentences import describe_stop
@@ -40,21 +40,23 @@ _GATED = 1
 
 def select_scenario_rows(view: ReportView, texts: PageText) -> list[ScenarioRow]:
     """Return the scenarios that the page shows: failing ones first, then the largest changes."""
-    compared = index_comparison_rows(view)
+    compared = index_scenarios(view)
     found = sorted(view.scenarios, key=lambda row: _rank_row(row, compared.get(row.key)))
     most = texts.caps.scenarios
     texts.cut.scenarios += max(0, len(found) - most)
     return found[:most]
 
 
-def index_comparison_rows(view: ReportView) -> Mapping[ScenarioKey, ComparisonRow]:
+def index_scenarios(view: ReportView) -> Mapping[ScenarioKey, ScenarioComparison]:
     """Return the compared scenarios by their key."""
-    return {} if view.comparison is None else {row.key: row for row in view.comparison.scenarios}
+    return {} if view.comparison is None else {get_key(s): s for s in view.comparison.scenarios}
 
 
-def _rank_row(row: ScenarioRow, compared: ComparisonRow | None) -> tuple[int, bool, bool, float]:
+def _rank_row(
+    row: ScenarioRow, compared: ScenarioComparison | None
+) -> tuple[int, bool, bool, float]:
     weight = _GATED if _is_gated(row) else _WEIGHT[row.status]
-    size = 0.0 if compared is None else _measure_change(compared.scenario)
+    size = 0.0 if compared is None else _measure_change(compared)
     return weight, not row.is_required, not row.hard_overruns, -size
 
 
@@ -77,7 +79,7 @@ def _is_gated(row: ScenarioRow) -> bool:
 
 def build_scenario_data(
     row: ScenarioRow,
-    compared: ComparisonRow | None,
+    compared: ScenarioComparison | None,
     texts: PageText,
     places: PageFiles,
 ) -> Row:
@@ -118,15 +120,15 @@ def build_scenario_data(
     )
 
 
-def _build_former_figures(compared: ComparisonRow) -> Row | None:
+def _build_former_figures(compared: ScenarioComparison) -> Row | None:
     """Return passes, cost and latency of the baseline; None: it has none."""
-    before = compared.scenario.before
+    before = compared.before
     if before is None:
         return None
     cost = format_cell(before.cost_usd, format_money)
     latency = format_cell(before.p95_latency_ms, format_milliseconds)
     figures = {"cost": _text_or_none(cost), "latency": _text_or_none(latency)}
-    return drop_empty({"passes": compared.before, **figures})
+    return drop_empty({"passes": format_sides(compared)[0], **figures})
 
 
 def _text_or_none(cell: Cell) -> str | None:

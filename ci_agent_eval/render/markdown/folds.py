@@ -6,10 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ci_agent_eval.analysis.comparison.model import ScenarioComparison
 from ci_agent_eval.analysis.reliability import Reliability
 from ci_agent_eval.contract.wording import build_natural_key
-from ci_agent_eval.render.behaviour_diff import MOST_DIVERGING, TrajectoryDiff, join_steps
-from ci_agent_eval.render.comparison_view import CHANGES, ComparisonRow
+from ci_agent_eval.render.behaviour_diff import (
+    MOST_DIVERGING,
+    describe_divergence,
+    list_trajectory_lines,
+)
+from ci_agent_eval.render.comparison_wording import CHANGES, describe_method, list_diverging
 from ci_agent_eval.render.escape import code_block, code_span
 from ci_agent_eval.render.markdown.phrases import (
     TableColumn,
@@ -19,7 +24,14 @@ from ci_agent_eval.render.markdown.phrases import (
     render_table,
 )
 from ci_agent_eval.render.numbers import count_noun, format_count, format_percent
-from ci_agent_eval.render.phrases import Phrase, Quoted, join_phrases, quote_name, quote_place
+from ci_agent_eval.render.phrases import (
+    Phrase,
+    Quoted,
+    ScenarioName,
+    join_phrases,
+    quote_name,
+    quote_place,
+)
 from ci_agent_eval.render.report_view import QuarantineRow, ReportView
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
 from ci_agent_eval.render.suite_figures import FigureRow
@@ -47,7 +59,7 @@ def build_folds(view: ReportView, most: int) -> tuple[Fold, ...]:
 
 def _build_diverging(view: ReportView, _most: int) -> Fold | None:
     """Return the tool calls of scenarios that behave otherwise and pass."""
-    rows = view.comparison.diverging_scenarios if view.comparison else ()
+    rows = list_diverging(view.comparison)
     if not rows:
         return None
     makes = "makes" if len(rows) == 1 else "make"
@@ -57,17 +69,13 @@ def _build_diverging(view: ReportView, _most: int) -> Fold | None:
     return Fold(f"{count_noun(len(rows), 'scenario')} {makes} other tool calls", body)
 
 
-def _render_diff(row: ComparisonRow) -> str:
-    if row.diff is None:
+def _render_diff(scenario: ScenarioComparison) -> str:
+    if scenario.divergence is None:
         return ""
-    where = f"first divergence at {row.diff.place}"
-    name = render_phrase(quote_name(row.name))
-    return f"{name}, {where}:\n\n{code_block(_join_sides(row.diff), 20_000, 'diff')}"
-
-
-def _join_sides(found: TrajectoryDiff) -> str:
-    before, after = (join_steps(names, found.call, " → ") for names in (found.before, found.after))
-    return f"- {before}  ({found.share_before})\n+ {after}  ({found.share_after})"
+    name = quote_name(ScenarioName(scenario.scenario_id, scenario.agent))
+    where = render_phrase((*name, f", {describe_divergence(scenario.divergence)}"))
+    lines = "\n".join(list_trajectory_lines(scenario.divergence))
+    return f"{where}:\n\n{code_block(lines, 20_000, 'diff')}"
 
 
 def _build_figures(view: ReportView, most: int) -> Fold | None:
@@ -77,7 +85,7 @@ def _build_figures(view: ReportView, most: int) -> Fold | None:
     found = view.comparison
     parts = [_render_figures(view)]
     if found is not None:
-        parts += [_render_scenario_changes(view, most), found.method]
+        parts += [_render_scenario_changes(view, most), describe_method(found)]
     parts.append(_render_iterations(view, most))
     title = "All figures" if found is None else "All figures, and how sure they are"
     return Fold(title, "\n\n".join(part for part in parts if part))
@@ -218,7 +226,7 @@ def _build_advisory(view: ReportView, most: int) -> Fold | None:
 
 def _write_failing(row: ScenarioRow) -> str:
     note = f", {row.note}" if row.note else ""
-    head: Phrase = (*quote_name(row.name), f" {row.passes.replace(' ', '')}{note}")
+    head: Phrase = (*quote_name(row.name), f" {row.passes}{note}")
     return render_phrase(join_phrases([head, _write_cause(row.first_cause)], " · "))
 
 
@@ -243,7 +251,7 @@ def _build_quarantine(view: ReportView, most: int) -> Fold | None:
 
 def _write_quarantined(item: QuarantineRow) -> str:
     row = item.row
-    head: Phrase = (*quote_name(row.name), f" {row.passes.replace(' ', '')} until {item.until}")
+    head: Phrase = (*quote_name(row.name), f" {row.passes} until {item.until}")
     owner: Phrase = (" (", Quoted(item.owner), ")") if item.owner else ()
     return render_phrase((*head, *owner, ": ", Quoted(item.reason, SENTENCE_LIMIT)))
 

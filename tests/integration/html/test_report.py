@@ -88,7 +88,8 @@ def test_a_conversation_of_the_base_opens_beside_one_of_this_run(show):
         samples.keep(item.key, samples.put(item))
     built = report(*now, baseline=baseline(before))
     opened = show(page_of(now, built=built, samples=samples.list_samples()))
-    pairs = opened.page.locator("#baseline .turn-pair")
+    opened.page.locator("tr.scenario .opener").click()
+    pairs = opened.page.locator("tr.detail .turn-pair")
     assert pairs.count() == 2
     assert "Ask a manager." in pairs.nth(1).locator(".cell.before").inner_text()
     assert "Paid. @octocat" in pairs.nth(1).locator(".cell.now").inner_text()

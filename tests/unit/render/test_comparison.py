@@ -49,7 +49,7 @@ def test_a_failed_check_of_a_regression_does_not_say_that_nothing_changed():
     failure, warning = list_annotations(build_report_view(regressing()))
     assert failure.message.startswith("regression, adjusted p")
     assert warning.message.startswith(
-        "the check failed: is polite\npasses 2 / 10, regression, adjusted p"
+        "the check failed: is polite\npasses 2/10, regression, adjusted p"
     )
 
 
@@ -70,5 +70,7 @@ def test_on_the_page_a_renamed_tool_and_a_new_one_have_a_line_each():
         ),
     )
     page = "".join(render_html(build_report_view(built), [], [], budgets=SuiteBudgets()))
-    assert "<p>Tool <bdi>look_up</bdi> → <bdi>@find</bdi> in 6 of 6 scenarios</p>" in page
-    assert "<p>Tool <bdi>&lt;b&gt;ask</bdi> called in 0.0 % → 100.0 % of episodes" in page
+    tools = ("look_up", "@find", "&lt;b&gt;ask")
+    before, after, new = (f"<code><bdi>{tool}</bdi></code>" for tool in tools)
+    assert f"<p>tool {before} is now {after} in 6 scenarios</p>" in page
+    assert f"<p>{new} is newly called in 6 scenarios</p>" in page

@@ -48,8 +48,9 @@ function scenarioDetail(scenario, budgets) {
   const link = el("a", { class: "plain-button", href: freshAddress({ scenario: keyOf(scenario), agent: scenario.agent ?? "" }) }, `Show its ${counted(scenario.episodes.length, "episode")}`);
   const against = scenario.against ?? [];
   return [
-    against.length ? el("h3", { class: "label" }, "Against the baseline") : "",
+    against.length || scenario.compared ? el("h3", { class: "label" }, "Against the baseline") : "",
     against.length ? el("ul", { class: "causes", role: "list" }, against.map((found) => el("li", {}, bdi(found.what)))) : "",
+    ...(scenario.compared ? comparedParts(scenario.compared) : []),
     causes.length ? el("h3", { class: "label" }, "Why") : "",
     causes.length
       ? el("ul", { class: "causes", role: "list" }, causes.map((cause) => causeItem(cause, passed + failed + errors)))

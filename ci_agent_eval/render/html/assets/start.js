@@ -3,7 +3,6 @@
 const MOST_PRINTED = 500;
 
 showFilters(document.getElementById("filters"));
-showTalks();
 const suiteBudgets = dataOf("budget-data");
 if (suiteBudgets.length) {
   const holder = document.getElementById("suite-budgets");

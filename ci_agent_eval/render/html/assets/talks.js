@@ -1,7 +1,5 @@
 // A conversation of the baseline beside one of this run, for each scenario that changed.
 
-const talks = dataOf("talk-data");
-
 function sideHead(title, note) {
   return el("div", {}, el("h3", { class: "label" }, title), el("p", { class: "note" }, note));
 }
@@ -20,14 +18,11 @@ function talkPanes(pair) {
   ];
 }
 
-// Built when it is seen first: there may be many, and long ones.
-function showTalks() {
-  for (const holder of document.querySelectorAll("[data-talks]")) {
-    const folded = holder.closest("details");
-    const build = () => {
-      if (folded.open && !holder.hasChildNodes()) holder.append(...talkPanes(talks[holder.dataset.talks]));
-    };
-    folded.addEventListener("toggle", build);
-    build();
-  }
+// How a scenario differs from the baseline: notes, its tool calls, and both conversations.
+function comparedParts({ notes = [], steps, talk }) {
+  return present(
+    ...notes.map((note) => el("p", { class: "note" }, bdi(note))),
+    listOf(steps, stateLine, "diff"),
+    talk && el("div", { class: "talks" }, talkPanes(talk)),
+  );
 }

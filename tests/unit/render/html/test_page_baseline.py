@@ -39,7 +39,8 @@ def went(said, *names, **fields):
 
 def beside(now, before, **options):
     built = report(*now, baseline=baseline(before))
-    return data(page(*now, built=built, samples=sampled(*before), **options), "talk")
+    rows = data(page(*now, built=built, samples=sampled(*before), **options), "scenario")
+    return [row["compared"]["talk"] for row in rows if "talk" in row.get("compared", {})]
 
 
 def test_a_conversation_of_the_base_stands_beside_one_of_this_run():
@@ -49,7 +50,7 @@ def test_a_conversation_of_the_base_stands_beside_one_of_this_run():
         episode("refund", iteration=1, **went("Wait.", "ask")),
         failing("refund", iteration=2, **went("Paid.", "pay")),
     ]
-    (pair,) = beside(now, before).values()
+    (pair,) = beside(now, before)
     assert (pair["iteration"], pair["outcome"], pair["now"]) == (1, "passed", 3)
     said = pair["turns"][1]
     assert (said["content"], said["tool_calls"][0]["name"]) == ("Wait.", "ask")
@@ -62,14 +63,14 @@ def test_of_what_was_fixed_the_failing_side_is_that_of_the_base():
         *(failing("refund", iteration=n, **went("Paid.", "pay")) for n in (2, 3)),
     ]
     now = [episode("refund", iteration=n, **went("Wait.", "ask")) for n in (1, 2, 3)]
-    (pair,) = beside(now, before).values()
+    (pair,) = beside(now, before)
     assert (pair["iteration"], pair["outcome"], pair["now"]) == (2, "failed", 1)
 
 
 def test_a_conversation_that_has_no_room_is_said_to_be_left_out():
     before, now = [episode("a"), episode("b")], [failing("a"), failing("b")]
     pairs = beside(now, before, caps=PageLimits(baseline=10))
-    assert [("turns" in pair) for pair in pairs.values()] == [True, False]
+    assert [("turns" in pair) for pair in pairs] == [True, False]
     text = page(*now, built=report(*now, baseline=baseline(before)), samples=sampled(*before),
                 caps=PageLimits(baseline=10))  # fmt: skip
     assert "1 episode is listed without the conversation" in left_out(text)
