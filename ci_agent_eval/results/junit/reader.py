@@ -94,11 +94,11 @@ def read_junit(
     cases without a name are unfinished tests (`_pytest/junitxml.py`).
     """
     listener = _JUnitListener(episode_addresses, is_run_file=is_run_file)
-    end = parse_xml_stream(raw, listener)
+    end = parse_xml_stream(raw, listener.attach)
     if end.problem is None and listener.may_hold_reruns:
         raw.seek(0)
         listener = _JUnitListener(episode_addresses, is_run_file=is_run_file, finds_reruns=True)
-        end = parse_xml_stream(raw, listener)
+        end = parse_xml_stream(raw, listener.attach)
     listener.file.end = end
     if end.problem is None:
         listener.merged += listener.go.merge()

@@ -26,15 +26,12 @@ def tally(file: JUnitFile) -> tuple[int, int, int, int]:
     "declaration",
     [
         '<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;"><!ENTITY c "&b;&b;&b;">',
-        f'<!ENTITY a "{"ha" * 1000}">',
-        "".join(f'<!ENTITY a{n} "x">' for n in range(200)),
         '<!ENTITY a SYSTEM "file:///etc/passwd">',
         '<!ENTITY % a SYSTEM "http://127.0.0.1:9/x.dtd"> %a;',
-        '<!ENTITY % a "ha">',
     ],
-    ids=["expanding", "long", "many", "file", "network", "parameter"],
+    ids=["expanding", "file", "network"],
 )
-def test_entities_that_expand_or_reach_outside_are_refused(declaration: str) -> None:
+def test_entities_are_refused(declaration: str) -> None:
     # One that was expanded would not come to an end within the time limit of every test.
     file = read(f"<!DOCTYPE t [{declaration}]><testsuite><testcase name='&a;'/></testsuite>")
     assert "it declares" in (file.end.problem or "")
