@@ -15,10 +15,11 @@ Succession, and Statistical Inference", Journal of the American Statistical Asso
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import cache, lru_cache
-from statistics import NormalDist
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 CONFIDENCE_LEVEL = 0.95
 """Default confidence level of intervals."""
@@ -53,6 +54,8 @@ def compute_wilson_interval(
 def _compute_normal_quantile(level: float) -> float:
     if not 0 < level < 1:
         raise ValueError(f"a level is between 0 and 1, not {level:g}")
+    from statistics import NormalDist  # noqa: PLC0415 - results of plain tests have no rates
+
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
@@ -99,4 +102,6 @@ def _compute_chance(some: int, judged: int, k: int) -> Fraction:
     """Return the chance that k iterations drawn without replacement are all among `some`."""
     if not 0 <= some <= judged or not 1 <= k <= judged:
         raise ValueError(f"{some} of {judged} iterations tell nothing of {k}")
+    from fractions import Fraction  # noqa: PLC0415 - as above
+
     return Fraction(math.comb(some, k), math.comb(judged, k))
