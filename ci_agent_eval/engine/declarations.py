@@ -226,6 +226,11 @@ class CLIServer:
             )
 
     @property
+    def label(self) -> str:
+        """Name in messages."""
+        return self.name
+
+    @property
     def prefix(self) -> str:
         """Prefix of the tool's name."""
         return self.name if self.tool_prefix is None else self.tool_prefix
@@ -290,6 +295,11 @@ class Agent:
     def label(self) -> str:
         """Name in reports: its name or its model."""
         return self.provider.model_id if self.name is None else self.name
+
+    @property
+    def servers(self) -> Sequence[MCPServer | CLIServer]:
+        """All tool servers, each once."""
+        return tuple(dict.fromkeys([*self.mcp_servers, *self.cli_servers]))
 
     @property
     def instructions(self) -> str | None:

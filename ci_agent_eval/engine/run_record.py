@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from ci_agent_eval.contract.jsonable import clean_text, describe_error, to_jsona
 from ci_agent_eval.contract.measurement import convert_to_ms
 from ci_agent_eval.contract.trajectory import TestRunExtent, ToolCall, Turn
 from ci_agent_eval.engine.cassette.players import ToolPlayer
-from ci_agent_eval.engine.declarations import Agent, MCPServer
+from ci_agent_eval.engine.declarations import Agent, CLIServer, MCPServer
 from ci_agent_eval.engine.limits import Clock
 from ci_agent_eval.engine.model_calls import convert_content, render_text
 from ci_agent_eval.engine.result import ImageContent
@@ -71,6 +71,8 @@ class RunRecord:
     """The episode's faults on purpose."""
     images: list[tuple[str, ImageContent]] = field(default_factory=list)
     """The images that tools returned, each with its tool."""
+    check_tools: Callable[[], None] = lambda: None
+    """Called before each request, when the tools have been listed. Raises InputError."""
     available_tools: tuple[str, ...] = ()
     """The tools in the last request."""
     calls: dict[CallKey, dict[str, Any]] = field(default_factory=dict)
@@ -89,6 +91,7 @@ class RunRecord:
 
     def begin_request(self, parameters: ModelRequestParameters) -> None:
         """Record that the model is asked."""
+        self.check_tools()
         self.is_requesting = True
         self.available_tools = tuple(tool.name for tool in parameters.function_tools)
         self.traffic.output_tools.update(tool.name for tool in parameters.output_tools)
@@ -194,45 +197,6 @@ def _pair_calls(
             waiting.remove(part)
         pairs.append((call, part))
     return pairs
-
-
-@dataclass
-class OfferedTools:
-    """The tools offered to an agent, compared with its allowed tools."""
-
-    agent: Agent
-    expected: int = 0
-    """Number of toolsets that list their tools before the first request."""
-    listed: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    by_server: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """The tools of each MCP server that has listed them."""
-
-    def add_tools(self, place: int, names: Iterable[str], server: str | None) -> None:
-        """Add the tools of a toolset; check them after the last one. Raises InputError."""
-        if place in self.listed:
-            return
-        self.listed[place] = tuple(names)
-        if server is not None:
-            self.by_server[server] = self.listed[place]
-        if len(self.listed) == self.expected:
-            self.check()
-
-    def group_by_server(self) -> dict[str, tuple[str, ...]]:
-        """Return the tools of each of the agent's servers; empty before they are listed."""
-        cli = {server.name: (server.tool_name,) for server in self.agent.cli_servers}
-        return {server.label: () for server in self.agent.mcp_servers} | self.by_server | cli
-
-    def check(self) -> None:
-        """Raise InputError for an allowed tool that no toolset offers, such as a typo."""
-        offered = sorted({name for names in self.listed.values() for name in names})
-        missing = [name for name in self.agent.allowed_tools or () if name not in offered]
-        if missing:
-            raise field_error(
-                "Agent",
-                "allowed_tools",
-                f"agent {self.agent.label!r}: no server of it offers {', '.join(missing)}; "
-                f"there are: {', '.join(offered) or 'no tools'}",
-            )
 
 
 @dataclass
@@ -348,37 +312,38 @@ def is_mcp_toolset(toolset: AbstractToolset[Any]) -> bool:
     return mcp is not None and isinstance(toolset, mcp.MCPToolset)
 
 
+OfferedTools = dict[MCPServer | CLIServer | None, tuple[str, ...]]
+"""The tools of each server that has listed them; None: those that an agent always has."""
+
+
 @dataclass
 class AllowedToolset(WrapperToolset[Any]):
     """The allowed tools of a toolset in one run of a declared agent."""
 
+    server: MCPServer | CLIServer | None
     offers: OfferedTools
-    place: int
-    allowed: frozenset[str] | None = None
+    """Gets all tools of the server."""
+    allowed: Collection[str] | None = None
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        """Return the allowed tools. Raises InputError, as `OfferedTools`."""
+        """Return the allowed tools."""
         tools = await self.wrapped.get_tools(ctx)
-        server: MCPServer | None = getattr(self.wrapped, "server", None)
-        self.offers.add_tools(self.place, tools, server.label if server else None)
-        if self.allowed is None:
-            return tools
-        return {name: tool for name, tool in tools.items() if name in self.allowed}
+        self.offers[self.server] = tuple(tools)
+        return {
+            name: tool
+            for name, tool in tools.items()
+            if self.server is None or self.allowed is None or name in self.allowed
+        }
 
 
-def restrict_toolsets(
-    offers: OfferedTools,
-    toolsets: Sequence[AbstractToolset[Any]],
-    always: Sequence[AbstractToolset[Any]],
-) -> list[AllowedToolset]:
-    """Restrict the toolsets to the agent's allowed tools; toolsets in `always` stay complete.
-
-    Raises InputError if there is no toolset and the agent names allowed tools.
-    """
-    names = offers.agent.allowed_tools
-    allowed = None if names is None else frozenset(names)
-    offers.expected = len(toolsets) + len(always)
-    if not offers.expected:
-        offers.check()
-    pairs = [(toolset, allowed) for toolset in toolsets] + [(toolset, None) for toolset in always]
-    return [AllowedToolset(tools, offers, i, only) for i, (tools, only) in enumerate(pairs)]
+def check_allowed_tools(agent: Agent, offers: OfferedTools) -> None:
+    """Raise InputError for an allowed tool that no server offers, such as a typo."""
+    offered = sorted({name for names in offers.values() for name in names})
+    missing = [name for name in agent.allowed_tools or () if name not in offered]
+    if missing:
+        raise field_error(
+            "Agent",
+            "allowed_tools",
+            f"agent {agent.label!r}: no server of it offers {', '.join(missing)}; "
+            f"there are: {', '.join(offered) or 'no tools'}",
+        )

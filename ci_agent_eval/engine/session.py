@@ -241,11 +241,10 @@ class EngineSession:
     @asynccontextmanager
     async def toolsets(self, agent: Agent, episode_id: str) -> AsyncIterator[Sequence[Toolset]]:
         """Open the toolsets of the agent's servers for one run. Raises ServerError."""
-        servers: list[Server] = [*agent.mcp_servers, *agent.cli_servers]
-        if not servers:
+        if not agent.servers:
             yield ()
             return
-        async with self.open_servers(servers, episode_id) as toolsets:
+        async with self.open_servers(agent.servers, episode_id) as toolsets:
             yield toolsets
 
     @asynccontextmanager

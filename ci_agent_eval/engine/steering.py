@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic_ai import RunContext
-from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
+from pydantic_ai.toolsets import ToolsetTool, WrapperToolset
 
-from ci_agent_eval.engine.declarations import Agent
 from ci_agent_eval.engine.limits import Guard
 from ci_agent_eval.engine.run_record import RunRecord
 from ci_agent_eval.engine.servers.cli import split_arguments
@@ -40,27 +38,6 @@ class SteeredToolset(WrapperToolset[Any]):
             return await super().call_tool(name, tool_args, ctx, tool)
         self.record.add_held_call(ctx.tool_call_id, steer.message, steer.handler)
         return steer.message
-
-
-@dataclass
-class SteeringCapability(AbstractCapability[Any]):
-    """Reviews the calls of all tools of one run."""
-
-    guard: Guard
-    record: RunRecord
-    programs: Mapping[str, str] = field(default_factory=dict)
-
-    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
-        """Wrap the agent's tools."""
-        return SteeredToolset(toolset, self.guard, self.record, self.programs)
-
-
-def build_steering(
-    guard: Guard, record: RunRecord, declaration: Agent | None
-) -> SteeringCapability:
-    """Build the steering capability of a run."""
-    servers = () if declaration is None else declaration.cli_servers
-    return SteeringCapability(guard, record, {one.tool_name: one.command for one in servers})
 
 
 def build_policy_call(

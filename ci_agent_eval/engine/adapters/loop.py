@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_ai import Agent, DeferredToolRequests, RunContext
@@ -40,18 +40,20 @@ from ci_agent_eval.engine.adapters.protocol import AgentTask
 from ci_agent_eval.engine.cassette.players import ToolPlayer
 from ci_agent_eval.engine.declarations import Agent as Declaration
 from ci_agent_eval.engine.declarations import Provider, SkillText
+from ci_agent_eval.engine.limits import Guard
 from ci_agent_eval.engine.model import build_model
 from ci_agent_eval.engine.model_calls import RecordedModel
 from ci_agent_eval.engine.result import SkillInfo
 from ci_agent_eval.engine.run_record import (
+    AllowedToolset,
     OfferedTools,
     RecordedToolset,
     RunRecord,
+    check_allowed_tools,
     is_mcp_toolset,
-    restrict_toolsets,
 )
 from ci_agent_eval.engine.session import EngineSession, Toolset
-from ci_agent_eval.engine.steering import build_steering
+from ci_agent_eval.engine.steering import SteeredToolset
 from ci_agent_eval.engine.stops import describe_own_error, look_up_error
 from ci_agent_eval.errors import InputError
 
@@ -140,25 +142,22 @@ async def run_loop(
     work: AgentTask,
     record: RunRecord,
     *,
-    declaration: Declaration | None = None,
+    programs: Mapping[str, str] | None = None,
     **options: Any,
 ) -> None:
     """Run an agent of PydanticAI with options of its own, and record it.
 
-    `declaration` is that of a declared agent, whose command-line servers steering knows.
+    `programs` are those of command-line servers, by the names of their tools, for steering.
     """
     run: AgentRun[Any, Any] | None = None
     prompt = work.parts or work.prompt or None
-    capabilities: list[AbstractCapability[Any]] = [RecordedRun(record)]
-    if work.guard is not None:
-        capabilities.insert(0, build_steering(work.guard, record, declaration))
     try:
         async with agent.iter(
             prompt,
             message_history=build_history(work.history, has_prompt=prompt is not None),
             usage_limits=UsageLimits(request_limit=None),
             infer_name=False,
-            capabilities=capabilities,
+            capabilities=[RecordedRun(record, work.guard, programs or {})],
             **options,
         ) as run:
             await _iterate_run(run, work, record)
@@ -242,6 +241,8 @@ class RecordedRun(RecordedRequests):
     """Marks the run of a PydanticAI agent, and records its requests and tool calls."""
 
     record: RunRecord
+    guard: Guard | None = None
+    programs: Mapping[str, str] = field(default_factory=dict)
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
@@ -251,8 +252,11 @@ class RecordedRun(RecordedRequests):
         return await super().before_model_request(ctx, request_context)
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
-        """Wrap the agent's tools."""
-        return RecordedToolset(toolset, self.record)
+        """Wrap the agent's tools; a call that is held back is not executed."""
+        recorded = RecordedToolset(toolset, self.record)
+        if self.guard is None:
+            return recorded
+        return SteeredToolset(recorded, self.guard, self.record, self.programs)
 
 
 @functools.cache
@@ -351,13 +355,14 @@ class DeclaredAgent:
 
     async def answer(self, work: AgentTask) -> None:
         """Run the agent and record every message in a turn."""
-        offers = OfferedTools(self.agent)
+        offers: OfferedTools = {}
         record = RunRecord(
             clock=work.clock,
             has_own_code=False,
             tool_player=ToolPlayer.find(work.cassette_session),
             traffic=work.traffic,
             faults=work.faults,
+            check_tools=lambda: check_allowed_tools(self.agent, offers),
         )
         try:
             await answer_by_loop(self._run(work, record, offers), self.label, work, record)
@@ -365,7 +370,9 @@ class DeclaredAgent:
             work.declared = {
                 "effective_system_prompt": self.agent.instructions or "",
                 "skill_info": _describe_skill(self.agent.skill),
-                "tools_by_server": offers.group_by_server(),
+                "tools_by_server": {
+                    server.label: offers.get(server, ()) for server in self.agent.servers
+                },
             }
 
     async def _run(self, work: AgentTask, record: RunRecord, offers: OfferedTools) -> None:
@@ -380,8 +387,14 @@ class DeclaredAgent:
                     work,
                     record,
                     model=await self.session.build_run_model(agent, work.deadline.exclude_wait),
-                    toolsets=restrict_toolsets(offers, toolsets, _build_skill_toolsets(agent)),
-                    declaration=agent,
+                    toolsets=[
+                        *(
+                            AllowedToolset(toolset, server, offers, agent.allowed_tools)
+                            for server, toolset in zip(agent.servers, toolsets, strict=False)
+                        ),
+                        *(AllowedToolset(t, None, offers) for t in _build_skill_toolsets(agent)),
+                    ],
+                    programs={one.tool_name: one.command for one in agent.cli_servers},
                 )
             finally:
                 set_waiting(True)
