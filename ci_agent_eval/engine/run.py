@@ -273,7 +273,7 @@ async def run_adapter(
     )
     traffic = RunTraffic(
         work.clock,
-        work.prompt,
+        work.prompt if parts is None else "".join(part for part in parts if isinstance(part, str)),
         work.limits,
         TrafficRates(windows),
         trajectory_reader=trajectory_reader or TrajectoryReader(),

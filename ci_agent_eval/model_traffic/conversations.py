@@ -35,6 +35,10 @@ class KnownPrompt:
 
     text: str
 
+    def matches(self, text: str) -> bool:
+        """Return whether a message has this text; formats join the parts of one differently."""
+        return "".join(text.split()) == "".join(self.text.split())
+
 
 @dataclass(eq=False, slots=True)
 class ConversationStep:

@@ -197,7 +197,7 @@ def _list_messages(step: ConversationStep, by_step: Mapping[int, _Draft]) -> Ite
     for message in step.new_messages:
         if message.role in {"assistant", "system"} or not (message.text or message.attachments):
             continue
-        if step.prompt is not None and message.text.strip() == step.prompt.text.strip():
+        if step.prompt is not None and step.prompt.matches(message.text):
             continue
         yield _build_message(step, message, "user" if is_user else "system")
 

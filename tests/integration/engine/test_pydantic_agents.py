@@ -11,8 +11,10 @@ from pydantic_ai.usage import UsageLimits
 
 from ci_agent_eval.engine.adapters.loop import LoopAgent
 from ci_agent_eval.engine.limits import RunLimits
+from ci_agent_eval.engine.result import ImageContent
+from ci_agent_eval.engine.run import aitest_run
 from ci_agent_eval.errors import InputError
-from tests.integration.engine.rig import model_of, run_agent
+from tests.integration.engine.rig import go, model_of, run_agent, session
 from tests.model_server import ModelServer
 from tests.model_server.script import call
 
@@ -39,6 +41,27 @@ def test_a_pydantic_agent_is_an_agent():
     assert result.token_usage.total == 240
     assert result.available_tools == ("balance",)
     assert all(turn.latency_ms is not None for turn in result.trajectory.agent_turns)
+
+
+def test_a_prompt_with_a_file_is_one_turn_in_a_conversation():
+    async def both(server):
+        async with session() as opened:
+            opened.begin_episode("e")
+            options = {"session": opened, "episode_id": "e"}
+            first = await aitest_run(loop_agent(server), "hello", **options)
+            prompt = ["look at", ImageContent(b"png", "image/png"), "now"]
+            second = await aitest_run(
+                loop_agent(server), prompt, messages=first.messages, **options
+            )
+            await opened.end_episode("e")
+            return second
+
+    with ModelServer(["hi", "seen"]) as server:
+        result = go(both(server))
+    assert [(turn.role, turn.content) for turn in result.turns] == [
+        ("user", "look at\n<image/png, 3 bytes>\nnow"),
+        ("assistant", "seen"),
+    ]
 
 
 def test_an_agent_without_a_model_is_refused():
