@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import anyio
 from pydantic import Field, PositiveInt, SkipValidation
@@ -23,6 +22,7 @@ from ci_agent_eval.engine.adapters.function import serve_processes
 from ci_agent_eval.engine.adapters.protocol import AgentTask
 from ci_agent_eval.engine.adapters.transcript import Transcript
 from ci_agent_eval.engine.infrastructure_errors import ModelError
+from ci_agent_eval.engine.servers.processes import start_process, terminate_process
 
 CAP_BYTES = 4_194_304
 """Output limit of a program; a long transcript has a tenth of it."""
@@ -30,10 +30,6 @@ CAP_BYTES = 4_194_304
 TAIL_BYTES = 4_096
 """Bytes from the end of stderr in a message."""
 
-TERM_S = 1.0
-"""Seconds between SIGTERM and SIGKILL."""
-
-_POLL_S = 0.01
 _READ_BYTES = 65_536
 _PASSED_VARIABLES = ("PATH", "HOME", "LANG")
 
@@ -42,9 +38,9 @@ _PASSED_VARIABLES = ("PATH", "HOME", "LANG")
 class CommandAgent:
     """A program that reads a prompt and writes its actions (`adapters/transcript.py`).
 
-    It is started for each prompt, without a shell, in a new process group that is killed when
-    the run ends. Its environment is PATH, HOME, LANG, `env`, and the base-URL variables that lead
-    its model calls through the gateway; a base URL in `env` is the provider's address.
+    It is started for each prompt, without a shell; all of its processes end with the run. Its
+    environment is PATH, HOME, LANG, `env`, and the base-URL variables that lead its model calls
+    through the gateway; a base URL in `env` is the provider's address.
     """
 
     command: Annotated[TextList, Field(min_length=1), "a list of at least one text"]
@@ -88,7 +84,7 @@ class CommandAgent:
         finally:
             writing.cancel()
             with anyio.CancelScope(shield=True):
-                tail = await _end_process_group(process, stderr)
+                tail = await _end_program(process, stderr)
         if code:
             raise ModelError(f"{self.label} ended with exit code {code}{_describe_stderr(tail)}")
         work.stop = transcript.stop
@@ -97,14 +93,8 @@ class CommandAgent:
 
     async def _start_program(self, environ: Mapping[str, str]) -> Process:
         try:
-            return await asyncio.create_subprocess_exec(
-                *self.command,
-                env=environ,
-                cwd=self.cwd,
-                stdin=PIPE,
-                stdout=PIPE,
-                stderr=PIPE,
-                start_new_session=True,
+            return await start_process(
+                self.command, environ, self.cwd, stdin=PIPE, stdout=PIPE, stderr=PIPE
             )
         except (OSError, ValueError) as error:
             raise ModelError(
@@ -169,42 +159,14 @@ async def _read_tail(stream: asyncio.StreamReader | None) -> str:
     return kept.decode("utf-8", "replace").strip()
 
 
-async def _end_process_group(process: Process, stderr: asyncio.Future[str]) -> str:
-    """End the process group; return the end of its stderr.
+async def _end_program(process: Process, stderr: asyncio.Future[str]) -> str:
+    """End the program with all of its processes; return the end of its stderr.
 
-    Children of the program could outlive it otherwise. The pipes are read meanwhile, or
-    asyncio does not notice the end; processes that left the group may keep them open.
+    Its stdout is read meanwhile, or asyncio does not notice the end.
     """
-    stdout, ended = (
-        asyncio.ensure_future(_read_tail(process.stdout)),
-        asyncio.ensure_future(process.wait()),
-    )
-    ends: list[asyncio.Future[Any]] = [stderr, stdout, ended]
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        _signal_group(process, number)
-        await asyncio.wait(ends, timeout=TERM_S)
-    await _wait_until_group_is_gone(process)
-    for pending in ends:
-        pending.cancel()
-    process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - Process has no way to close a pipe that others hold
-    return stderr.result() if stderr.done() and not stderr.cancelled() else ""
-
-
-async def _wait_until_group_is_gone(process: Process) -> None:
-    """Wait up to `TERM_S` until all processes of the group have ended."""
-    for _ in range(round(TERM_S / _POLL_S)):
-        if not _signal_group(process, signal.SIGKILL):
-            return
-        await asyncio.sleep(_POLL_S)
-
-
-def _signal_group(process: Process, number: signal.Signals) -> bool:
-    """Send a signal to the group; return whether it still exists."""
-    try:
-        os.killpg(process.pid, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
+    terminate_process(process)
+    await asyncio.gather(_read_tail(process.stdout), process.wait())
+    return await stderr
 
 
 def _describe_stderr(tail: str) -> str:

@@ -54,15 +54,16 @@ async def start_process(
     environment: Mapping[str, str],
     cwd: str | Path | None,
     *,
+    stdin: int = DEVNULL,
     stdout: int,
     stderr: Any,
 ) -> Process:
-    """Start a supervised process without input. Raises OSError and ValueError."""
+    """Start a supervised process. Raises OSError and ValueError."""
     return await asyncio.create_subprocess_exec(
         *build_supervised_command(command, environment),
         env=dict(environment),
         cwd=cwd,
-        stdin=DEVNULL,
+        stdin=stdin,
         stdout=stdout,
         stderr=stderr,
         start_new_session=True,

@@ -90,7 +90,7 @@ def test_a_program_without_an_answer_is_an_agent_failure(code, stop, said):
 def test_a_program_that_is_not_there():
     result = run_agent(CommandAgent(["/no/such/program"]))
     assert (result.stop_reason, result.agent) == ("model_error", "program")
-    assert "could not be started" in result.error
+    assert "its stderr ends with: cannot start /no/such/program: " in result.error
 
 
 HANGS = """
