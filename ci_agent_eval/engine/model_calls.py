@@ -168,9 +168,11 @@ def is_scripted(model: Model) -> bool:
     """Return whether the model is a script, without importing its (slow) modules."""
     while isinstance(model, WrapperModel):
         model = model.wrapped
-    kinds = [("function", "FunctionModel"), ("test", "TestModel")]
-    known = [(sys.modules.get(f"pydantic_ai.models.{module}"), name) for module, name in kinds]
-    return any(isinstance(model, getattr(module, name)) for module, name in known if module)
+    for name, kind in (("function", "FunctionModel"), ("test", "TestModel")):
+        module = sys.modules.get(f"pydantic_ai.models.{name}")
+        if module is not None and isinstance(model, getattr(module, kind)):
+            return True
+    return False
 
 
 def _read_request(
