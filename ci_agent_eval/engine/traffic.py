@@ -369,10 +369,11 @@ def summarize_traffic(
     calls: Sequence[ModelCall],
     turns: Sequence[Turn],
 ) -> TrafficSummary | None:
-    """Count the model calls of a run or of a test's own code.
+    """Count the model calls of a run or of a test's own code, without those of scripts.
 
     None: there were none, and the turns have their tokens from elsewhere.
     """
+    calls = [call for call in calls if call.source != "scripted"]
     unattributed = attribution.count_unattributed(recorder)
     if not calls and not unattributed and not lack_measurement(turns):
         return None

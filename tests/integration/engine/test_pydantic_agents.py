@@ -89,7 +89,7 @@ def test_typed_output_and_an_attachment_are_answers():
     result = run_agent(Agent(model, output_type=BinaryImage))
     assert (result.stop_reason, result.final_response) == ("completed", "<image/png, 3 bytes>")
     typed = run_agent(Agent(TestModel(custom_output_args={"usd": 3}), output_type=dict[str, int]))
-    assert typed.stop_reason == "completed"
+    assert (typed.stop_reason, typed.traffic) == ("completed", None)
 
 
 def test_thinking_alone_is_no_answer():
