@@ -28,8 +28,8 @@ def list_patches(library: ModuleType) -> Sequence[Patch]:
             with end_on_error(call):
                 answer = wait_for_answer(call)
                 if answer is not None:
-                    chunks, release = iter(answer.chunks), _release_nothing
-                    response = _build_response(library.TransportResponse, answer, chunks, release)
+                    kind, chunks = library.TransportResponse, iter(answer.chunks)
+                    response = _build_response(kind, answer, chunks, lambda _: None)
                 else:
                     response = original(transport, request)
                 return _watch(call, response, _record)
@@ -71,10 +71,6 @@ def _build_response(kind: Any, answer: HTTPAnswer, chunks: Any, release: Any) ->
         chunks=chunks,
         release=release,
     )
-
-
-def _release_nothing(_: bool) -> None:
-    pass
 
 
 async def _release_nothing_async(_: bool) -> None:
