@@ -133,8 +133,8 @@ def _conversation_fixture(
     request: pytest.FixtureRequest, _agent_eval_recorder: EpisodeRecorder
 ) -> Generator[ConversationContext, None, None]:
     from ci_agent_eval.authoring.conversations.runner import ConversationContext  # noqa: PLC0415 - inert until used
-    from ci_agent_eval.pytest_plugin.episodes import simulations  # noqa: PLC0415 - as above
+    from ci_agent_eval.pytest_plugin.episodes import marker  # noqa: PLC0415 - as above
 
     conversation = ConversationContext(_agent_eval_recorder)
     yield conversation
-    simulations.end_conversation(request.node, conversation.cleanup_errors)
+    marker.end_conversation(request.node, conversation.cleanup_errors)

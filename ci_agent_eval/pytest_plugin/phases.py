@@ -13,7 +13,7 @@ import pytest
 from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.pytest_plugin.collection import detection
 from ci_agent_eval.pytest_plugin.concurrency import INTERRUPTIONS, loop_members
-from ci_agent_eval.pytest_plugin.episodes import episode_summary, repository_paths, simulations
+from ci_agent_eval.pytest_plugin.episodes import repository_paths
 from ci_agent_eval.pytest_plugin.evaluation import evaluation_files
 from ci_agent_eval.pytest_plugin.fixtures import get_session
 from ci_agent_eval.pytest_plugin.parts import get_parts
@@ -133,7 +133,9 @@ def _judge_call(item: pytest.Item) -> Generator[None, None, None]:
             get_session(item.config).handle_exception(item, error)
         raise
     if detection.EPISODE in item.stash:  # only now, if the test asked for the fixture itself
-        simulations.check_scenario_ran(item)
+        from ci_agent_eval.pytest_plugin.episodes import marker  # noqa: PLC0415 - it needs pydantic
+
+        marker.check_scenario_ran(item)
         get_session(item.config).judge(item)
 
 
@@ -180,6 +182,8 @@ def report(
     if parts.episodes is not None:
         parts.episodes.redact_report(report)
     if is_episode and report.longrepr is not None:
+        from ci_agent_eval.pytest_plugin.episodes import episode_summary  # noqa: PLC0415 - as above
+
         has_terminal = item.config.pluginmanager.hasplugin("terminalreporter")
         has_colors = has_terminal and item.config.get_terminal_writer().hasmarkup
         episode_summary.make_failure_printable(report, has_colors=has_colors)

@@ -94,9 +94,9 @@ def parametrize_scenarios(metafunc: pytest.Metafunc) -> None:
     """Create an episode for each scenario of a test that `@scenarios` decorates."""
     if not hasattr(metafunc.function, detection.SCENARIOS):
         return
-    from ci_agent_eval.pytest_plugin.episodes import simulations  # noqa: PLC0415 - inert until used
+    from ci_agent_eval.pytest_plugin.episodes import marker  # noqa: PLC0415 - inert until used
 
-    simulations.parametrize_scenarios(metafunc)
+    marker.parametrize_scenarios(metafunc)
 
 
 def note_item(item: pytest.Item) -> None:

@@ -55,9 +55,9 @@ from ci_agent_eval.pytest_plugin.episodes.episode_summary import (
 )
 from ci_agent_eval.pytest_plugin.episodes.marker import (
     build_episode_from_marker,
+    get_default_scenario,
 )
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import CheckPlaces, RepositoryPaths
-from ci_agent_eval.pytest_plugin.episodes.simulations import get_default_scenario
 from ci_agent_eval.pytest_plugin.evaluation import measurement, rewritten_asserts
 from ci_agent_eval.pytest_plugin.evaluation.assert_evidence import AssertEvidence
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation

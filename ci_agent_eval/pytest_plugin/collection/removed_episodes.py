@@ -33,9 +33,11 @@ from ci_agent_eval.pytest_plugin.collection.detection import is_episode
 from ci_agent_eval.pytest_plugin.collection.iterations import describe_case
 from ci_agent_eval.pytest_plugin.episodes.endings import MAX_CHARACTERS, MAX_LINES, shorten_message
 from ci_agent_eval.pytest_plugin.episodes.episode_files import redact_model
-from ci_agent_eval.pytest_plugin.episodes.marker import build_episode_from_marker
+from ci_agent_eval.pytest_plugin.episodes.marker import (
+    build_episode_from_marker,
+    get_default_scenario,
+)
 from ci_agent_eval.pytest_plugin.episodes.repository_paths import RepositoryPaths
-from ci_agent_eval.pytest_plugin.episodes.simulations import get_default_scenario
 from ci_agent_eval.pytest_plugin.evaluation.evaluation_files import is_evaluation
 from ci_agent_eval.pytest_plugin.parts import get_parts
 from ci_agent_eval.recording import build_initial_episode
