@@ -79,6 +79,7 @@ def start_reports(config: pytest.Config) -> None:
     parts = get_parts(config)
     if options.is_worker(config) or parts.reports is not None:
         return
+    options.require_pydantic()
     from ci_agent_eval.pytest_plugin.evaluation.evaluation_reports import (  # noqa: PLC0415 - inert until used
         EvaluationReports,
     )
@@ -211,8 +212,10 @@ def select_episodes(session: pytest.Session) -> None:
     if parts.listing is not None:
         parts.listing.select(session)
     items = [item for item in session.items if detection.is_episode(item)]
-    if items or options.get_report_dir(config) is not None:
+    if items or (options.get_report_dir(config) is not None and parts.run is None):
         _select(config, items)
+    elif parts.run is not None:
+        parts.run.note_without_episodes(parts)
     experiment_options.start_session_experiment(session)
     if parts.budgets is not None:
         parts.budgets.count_selected(session)

@@ -20,8 +20,9 @@ from ci_agent_eval.pytest_plugin.collection.selection import (
     get_requested_shard,
     get_workflow_attempt,
 )
+from ci_agent_eval.pytest_plugin.episodes.episode_files import redact_model
 from ci_agent_eval.pytest_plugin.episodes.episode_summary import build_summary_record
-from ci_agent_eval.pytest_plugin.parts import get_parts
+from ci_agent_eval.pytest_plugin.parts import Parts, get_parts
 from ci_agent_eval.redaction import Redactor
 from ci_agent_eval.storage.run_folder import ReportFolder
 
@@ -86,6 +87,20 @@ class RunReport:
     def add_adaptive_stops(self, output: Mapping[str, Any]) -> None:
         """Keep why the adaptive scenarios of an xdist worker stopped."""
         self._adaptive_stops += output.get(options.ADAPTIVE_STOPS, ())
+
+    def note_without_episodes(self, parts: Parts) -> None:
+        """Note that no episode is selected, without the modules that episodes need."""
+        removed = () if parts.removed is None else parts.removed.list_scenarios(())
+        left_out = () if parts.left_out is None else parts.left_out.left_out
+        self._folder.note_selected(
+            {
+                "selected": 0,
+                "deselected": parts.deselected,
+                "shard": parts.shard,
+                "removed": tuple(redact_model(scenario, self._redactor) for scenario in removed),
+                "left_out": tuple(map(self._redactor.text, left_out)),
+            }
+        )
 
     def note_collected(self, report: pytest.CollectReport) -> None:
         """Keep files that could not be collected or were skipped."""
