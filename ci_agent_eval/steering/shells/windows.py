@@ -82,7 +82,6 @@ _POWERSHELL_STRING = re.compile(
     re.DOTALL,
 )
 _IN_DOUBLE = re.compile(r"`(.)|\"\"|\$\{?(?:\w+:)?(\w+)\}?|\$\(|[\\\"$]", re.DOTALL)
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": ""}
 
 
 def _quote_powershell(match: re.Match[str]) -> str:
@@ -100,19 +99,15 @@ def _quote_powershell(match: re.Match[str]) -> str:
 
 def _rewrite_in_double(match: re.Match[str]) -> str:
     if match[1]:
-        character = _ESCAPES.get(match[1], match[1])
-        return f"\\{character}" if character in '\\"$`' else character
+        return f"\\{match[1]}" if match[1] in '\\"$`' else match[1]
     if match[2]:
         return f"${{{match[2].upper()}}}"
     return match[0] if match[0] == "$(" else f"\\{match[0][0]}"
 
 
-def _rewrite_list(match: re.Match[str]) -> str:
-    """Return the strings of `@('a', 'b')` as an array of bash, or joined as an argument."""
-    strings = re.findall(_STRING, match[0])
-    if match.string[: match.start()].rstrip().endswith("="):
-        return f"{_OPEN}{' '.join(strings)}{_CLOSE}"
-    return ",".join(strings)
+def _join_list(match: re.Match[str]) -> str:
+    """Return the strings of `@('a', 'b')` with commas between them."""
+    return ",".join(re.findall(_STRING, match[0]))
 
 
 def _rewrite_variable(match: re.Match[str]) -> str:
@@ -121,28 +116,12 @@ def _rewrite_variable(match: re.Match[str]) -> str:
     return f'"${_BEGIN}{"PWD" if name == "PSSCRIPTROOT" else name}{_END}"'
 
 
-_CONDITION = r"(?:if|elseif|while|until|foreach|for|switch|catch|param)"
-_BLOCK = r"(?:else|try|catch|finally|do|begin|process|end|return)"
-_IN_PARENTHESES = r"\((?:[^()]|\([^()]*\))*\)"
-_PARENTHESES: tuple[Replacement, ...] = (
-    (re.compile(rf"{_START}[$@]?\(([^()]*)\)"), r"\n\1\n"),
-    (re.compile(r"[$@]?\(([^()]*)\)"), rf'"${_OPEN}\1{_CLOSE}"'),
-)
 _POWERSHELL: tuple[Replacement, ...] = (
     (re.compile(r"\\"), "/"),
     (re.compile(r"\*>"), ">"),
-    (re.compile(rf"@?\(\s*{_STRING}(?:\s*,\s*{_STRING})*\s*\)"), _rewrite_list),
-    (re.compile(rf"{_START}{_CONDITION}\b[ \t]*{_IN_PARENTHESES}", re.IGNORECASE), "\n"),
-    (re.compile(rf"{_START}{_BLOCK}\b", re.IGNORECASE), "\n"),
+    (re.compile(rf"@?\(\s*{_STRING}(?:\s*,\s*{_STRING})*\s*\)"), _join_list),
     (
-        re.compile(
-            r"(?:function|filter)\s+([\w:-]+)\s*(?:\([^()]*\)\s*)?\{((?:[^{}]|\{[^{}]*\})*)\}",
-            re.IGNORECASE,
-        ),
-        rf"function \1 {_BEGIN}\n\2\n{_END}\n",
-    ),
-    (
-        re.compile(rf"{_START}\$(?:\w+:)?(\w+)[ \t]*=(?!=)[ \t]*(?=[{_OPEN}$]|{_STRING})"),
+        re.compile(rf"{_START}\$(?:\w+:)?(\w+)[ \t]*=(?!=)[ \t]*(?=\$|{_STRING})"),
         lambda match: f"{match[1].upper()}=",
     ),
     (
@@ -152,36 +131,24 @@ _POWERSHELL: tuple[Replacement, ...] = (
     # A value in a command's place is printed.
     (re.compile(rf"{_START}(?={_STRING}|\$[\w{{])"), "write-output "),
     (re.compile(rf"{_START}&(?!&)[ \t]*"), ""),
-    (re.compile(rf"{_START}select\b", re.IGNORECASE), "select-object"),
     (re.compile(r"\$\{?(?:\w+:)?(\w+)\}?"), _rewrite_variable),
-    (
-        re.compile(r"@(\w+)(?=[\s;|&)}]|\Z)"),
-        lambda match: f'"${_BEGIN}{match[1].upper()}[@]{_END}"',
-    ),
-    *_PARENTHESES * 4,
-    (re.compile(r"\{\}"), r"\\{\\}"),
-    (re.compile(r"[$@]?(?<!\\)\{|(?<!\\)\}|[()]"), "\n"),
+    (re.compile(rf"{_START}[$@]?\(([^()]*)\)"), r"\n\1\n"),
+    (re.compile(r"[$@]?\(([^()]*)\)"), rf'"${_OPEN}\1{_CLOSE}"'),
+    (re.compile(r"[$@]?\{|\}|[()]"), "\n"),
     _EMPTY,
 )
 
 # cmd.exe
 
 _CMD_VARIABLE = re.compile(r"%(\w+)(?::[^%\n]*)?%|!(\w+)!|%%?~?[a-z]*([\w*])", re.IGNORECASE)
-_CMD_STRING = re.compile(
-    r"\bset[ \t]+\"(?P<name>\w+)=(?P<value>[^\"\n]*)\""
-    r"|\"(?P<quoted>[^\"\n]*)\"?"
-    r"|\^(?P<escape>.)",
-    re.DOTALL | re.IGNORECASE,
-)
+_CMD_STRING = re.compile(r"\"(?P<quoted>[^\"\n]*)\"?|\^(?P<escape>.)", re.DOTALL)
 
 
 def _quote_cmd(match: re.Match[str]) -> str:
     if match["escape"]:
         return f"\\{match['escape']}"
-    name, text = match["name"], match["value"] or match["quoted"] or ""
-    escaped = re.sub(r"[\\\"$`]", r"\\\g<0>", text)
-    quoted = '"' + _CMD_VARIABLE.sub(lambda found: f"${{{_name_variable(found)}}}", escaped) + '"'
-    return quoted if name is None else f"{name.upper()}={quoted}"
+    escaped = re.sub(r"[\\\"$`]", r"\\\g<0>", match["quoted"])
+    return '"' + _CMD_VARIABLE.sub(lambda found: f"${{{_name_variable(found)}}}", escaped) + '"'
 
 
 def _name_variable(match: re.Match[str]) -> str:
@@ -221,7 +188,6 @@ _CMD: tuple[Replacement, ...] = (
         _rewrite_set,
     ),
     (_CMD_VARIABLE, _rewrite_cmd_variable),
-    (re.compile(r"(?<=\s)[;,=]+|[;,=]+(?=\s|\Z)"), " "),
     (re.compile(r"[;$`'#{}*?\[\]~]"), r"\\\g<0>"),
     _EMPTY,
 )
