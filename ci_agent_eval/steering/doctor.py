@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -36,40 +36,31 @@ _FILES = ("settings.json", "settings.local.json", "config.json", "config.toml")
 """Files in an agent's folders that may have a switch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """The user's folders and environment."""
-
-    root: Path
-    home: Path
-    environ: Mapping[str, str]
-
-
-def find_agents_with_hook(machine: Machine) -> list[str]:
+def find_agents_with_hook() -> list[str]:
     """Return the agents whose settings have the hook. Raises InputError for a broken file."""
-    return [name for name, agent in AGENTS.items() if _find_hooks(agent, machine)]
+    return [name for name, agent in AGENTS.items() if _find_hooks(agent)]
 
 
-def find_problem(name: str, machine: Machine) -> str | None:
+def find_problem(name: str) -> str | None:
     """Return why an agent's full run would not be held; None if the hook holds it.
 
     Raises InputError for a broken file.
     """
     agent = AGENTS[name]
-    hooks = _find_hooks(agent, machine)
+    hooks = _find_hooks(agent)
     if not hooks:
         return f"no settings contain the hook; run `agent-eval steer install --for {name}`"
     for path, command in hooks:
         problem = _find_command_problem(command)
         if problem is not None:
             return f"{path}: {problem}; run `agent-eval steer install` again"
-    switch = next(_find_switches(agent, machine), None)
-    return switch or _try_hook(agent, hooks[0][1], machine)
+    switch = next(_find_switches(agent), None)
+    return switch or _try_hook(agent, hooks[0][1])
 
 
-def _find_hooks(agent: Agent, machine: Machine) -> list[tuple[Path, str]]:
+def _find_hooks(agent: Agent) -> list[tuple[Path, str]]:
     """Return the commands of the hooks with their files."""
-    paths = [agent.get_path(root, machine.environ, machine.home) for root in (machine.root, None)]
+    paths = [agent.get_path(root, os.environ, Path.home()) for root in (Path.cwd(), None)]
     return [(path, command) for path in paths for command in read_hook_commands(agent, path)]
 
 
@@ -91,10 +82,10 @@ def _find_command_problem(command: str) -> str | None:
     return parse_hook_options(words[3:]).problem
 
 
-def _find_switches(agent: Agent, machine: Machine) -> Iterator[str]:
+def _find_switches(agent: Agent) -> Iterator[str]:
     """Yield a sentence for each setting that switches the agent's hooks off."""
-    project = machine.root / (".github/copilot" if agent.name == "copilot" else agent.user_folder)
-    folders = (project, agent.get_user_folder(machine.environ, machine.home))
+    project = Path.cwd() / (".github/copilot" if agent.name == "copilot" else agent.user_folder)
+    folders = (project, agent.get_user_folder(os.environ, Path.home()))
     for path in (folder / name for folder in folders for name in _FILES):
         document = _read_settings(path)
         for name, value in _SWITCHES.items():
@@ -115,12 +106,12 @@ def _read_settings(path: Path) -> Any:
         raise InputError(f"{path}: cannot be read ({error}); repair it first") from None
 
 
-def _try_hook(agent: Agent, command: str, machine: Machine) -> str | None:
+def _try_hook(agent: Agent, command: str) -> str | None:
     """Send an example event to the hook; return why it allows a full run; None if it denies it."""
     call = {"command": "pytest -q"}
     event = {
-        "hook_event_name": (*agent.events, "tool.execute.before")[0],
-        "cwd": str(machine.root),
+        "hook_event_name": agent.events[0],
+        "cwd": str(Path.cwd()),
         "tool_name": "bash",
         "tool_input": call,
         "toolName": "bash",  # Copilot CLI
@@ -128,12 +119,11 @@ def _try_hook(agent: Agent, command: str, machine: Machine) -> str | None:
         **call,  # Cursor
     }
     with TemporaryDirectory(prefix="agent-eval-doctor-") as state:
-        environ = {**machine.environ, MESSAGE_VARIABLE: _MESSAGE, "XDG_STATE_HOME": state}
+        environ = {**os.environ, MESSAGE_VARIABLE: _MESSAGE, "XDG_STATE_HOME": state}
         try:
             done = subprocess.run(
                 shlex.split(command),
                 input=json.dumps(event).encode(),
-                cwd=machine.root,
                 env=environ,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

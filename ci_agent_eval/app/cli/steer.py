@@ -237,13 +237,12 @@ def check_hooks(agent: str | None) -> int:
     It looks for the hook, its program and switches of hooks, and sends the hook a call of
     `pytest -q`. It starts no agent.
     """
-    from ci_agent_eval.steering.doctor import Machine, find_agents_with_hook, find_problem
+    from ci_agent_eval.steering.doctor import find_agents_with_hook, find_problem
 
-    machine = Machine(Path.cwd(), Path.home(), os.environ)
-    names = [agent] if agent else find_agents_with_hook(machine)
+    names = [agent] if agent else find_agents_with_hook()
     if not names:
         raise InputError("no settings contain the hook; run `agent-eval steer install --for …`")
-    problems = {name: find_problem(name, machine) for name in names}
+    problems = {name: find_problem(name) for name in names}
     for name, problem in problems.items():
         next_step = AGENTS[name].next_step
         held = f"the hook holds a full run{f'. {next_step}' if next_step else ''}"
