@@ -57,8 +57,8 @@ def _unwrap_call(
     values: Mapping[str, ast.expr],
     parameters: tuple[Word, ...],
 ) -> ShellCommand | ShellScript | None:
-    head, dot, rest = _get_dotted_name(node.func).partition(".")
-    function = f"{names.get(head, head)}{dot}{rest}"
+    head, dot, tail = _get_dotted_name(node.func).partition(".")
+    function = f"{names.get(head, head)}{dot}{tail}"
     keyword = next((each.value for each in node.keywords if each.arg == "args"), None)
     argument = node.args[0] if node.args else keyword
     if isinstance(argument, ast.Name):

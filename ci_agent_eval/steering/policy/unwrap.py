@@ -6,6 +6,7 @@ import base64
 import re
 from collections.abc import Callable
 
+from ci_agent_eval.steering.policy.model import Shell
 from ci_agent_eval.steering.policy.words import (
     PythonCode,
     ShellCommand,
@@ -35,6 +36,7 @@ _POWERSHELL_VALUED = (
     "outputformat", "of", "if", "psconsolefile", "settingsfile", "version", "windowstyle",
     "w", "workingdirectory", "wd",
 )  # fmt: skip
+_TEXT_OPTIONS = frozenset({"--", "-command"})
 _START_PROCESS_FLAGS = frozenset({"-filepath", "-path", "-wait", "-nonewwindow", "-passthru"})
 
 
@@ -93,14 +95,13 @@ def _unwrap_source(command: ShellCommand, scope: ShellScope) -> list[Layer]:
     return _unwrap_script(command.words[1:], command, scope, same_shell=True)
 
 
-def _unwrap_eval(command: ShellCommand, _: ShellScope) -> list[Layer]:
-    text = " ".join(word.text for word in command.words[1:])
-    return [ShellScript(text, same_shell=True, stdin=command.stdin)]
-
-
-def _unwrap_trap(command: ShellCommand, _: ShellScope) -> list[Layer]:
-    words = [word for word in command.words[1:] if word.text != "--"]
-    return [ShellScript(words[0].text, same_shell=True)] if words else []
+def _unwrap_text(command: ShellCommand, _: ShellScope) -> list[Layer]:
+    """Unwrap a command with a text for the same shell: `eval`, `trap` or `Invoke-Expression`."""
+    name = get_program_name(command.words[0])
+    words = [word.text for word in command.words[1:] if word.text.casefold() not in _TEXT_OPTIONS]
+    text = " ".join(words[:1] if name == "trap" else words) or command.stdin or ""
+    shell: Shell = "bash" if name in {"eval", "trap"} else "powershell"
+    return [ShellScript(text, shell, same_shell=True, stdin=command.stdin)]
 
 
 def _unwrap_builtin_command(command: ShellCommand, _: ShellScope) -> list[Layer]:
@@ -281,11 +282,6 @@ def _decode_command(text: str) -> str:
         return ""
 
 
-def _unwrap_invoke_expression(command: ShellCommand, _: ShellScope) -> list[Layer]:
-    words = [word.text for word in command.words[1:] if word.text.casefold() != "-command"]
-    return [ShellScript(" ".join(words) or command.stdin or "", "powershell", same_shell=True)]
-
-
 def _unwrap_start_process(command: ShellCommand, _: ShellScope) -> list[Layer]:
     """Return the command of `Start-Process`; its arguments may be one text or a list."""
     words: list[Word] = []
@@ -309,17 +305,15 @@ _UNWRAPPERS: dict[str, Callable[[ShellCommand, ShellScope], list[Layer] | None]]
     "cmd": _unwrap_cmd,
     "command": _unwrap_builtin_command,
     "env": _unwrap_env,
-    "eval": _unwrap_eval,
+    **dict.fromkeys(("eval", "iex", "invoke-expression", "trap"), _unwrap_text),
     **dict.fromkeys(("fd", "fdfind"), _unwrap_fd),
     "find": _unwrap_find,
     "hatch": _unwrap_hatch,
-    **dict.fromkeys(("iex", "invoke-expression"), _unwrap_invoke_expression),
     "mise": _unwrap_mise,
     "parallel": _unwrap_parallel,
     **dict.fromkeys(("powershell", "pwsh"), _unwrap_powershell),
     **dict.fromkeys(("ptw", "pytest-watch"), _unwrap_watcher),
     **dict.fromkeys(("saps", "start-process"), _unwrap_start_process),
     "tmux": _unwrap_tmux,
-    "trap": _unwrap_trap,
     "xargs": _unwrap_xargs,
 }

@@ -149,7 +149,7 @@ class Exchange:
     body: bytes
     """The request's body for the provider."""
     request: Json | None
-    """The request that the provider got last; None if it is no JSON object."""
+    """The request that the provider got last; None if it is not a JSON object."""
     session: str | None
     start: float
     held_answers: int = 0

@@ -148,7 +148,7 @@ def _quote_cmd(match: re.Match[str]) -> str:
     if match["escape"]:
         return f"\\{match['escape']}"
     escaped = re.sub(r"[\\\"$`]", r"\\\g<0>", match["quoted"])
-    return '"' + _CMD_VARIABLE.sub(lambda found: f"${{{_name_variable(found)}}}", escaped) + '"'
+    return '"' + _CMD_VARIABLE.sub(lambda each: f"${{{_name_variable(each)}}}", escaped) + '"'
 
 
 def _name_variable(match: re.Match[str]) -> str:
