@@ -114,7 +114,7 @@ def _build_serve_options(
 
     from ci_agent_eval.model_traffic.forwarding.upstream import parse_upstream
     from ci_agent_eval.steering.policy.reactor import build_reactor
-    from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
+    from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer
     from ci_agent_eval.steering.proxy.server import ServeOptions
     from ci_agent_eval.steering.pytest_project import build_project_finder
     from ci_agent_eval.steering.store import SteeringStore
@@ -124,7 +124,8 @@ def _build_serve_options(
     reviewer = AnswerReviewer(
         lambda: build_reactor(settings, memory.for_answer(uuid4()), find_project=find_project),
         time.time,
-        SizeLimits(flags["max_request_bytes"], flags["max_response_bytes"]),
+        flags["max_request_bytes"],
+        flags["max_response_bytes"],
         flags["session_header"],
     )
     return ServeOptions(

@@ -6,7 +6,6 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from ci_agent_eval.errors import AgentEvalError
 from ci_agent_eval.model_traffic.formats.json_values import (
@@ -20,7 +19,7 @@ from ci_agent_eval.model_traffic.formats.sse import Splitter, get_data, parse_da
 from ci_agent_eval.model_traffic.forwarding.answer_sender import AnswerSender
 from ci_agent_eval.model_traffic.forwarding.upstream import ProviderError
 from ci_agent_eval.steering.policy.model import Allow, Decision, Steer, ToolCallRequest
-from ci_agent_eval.steering.policy.reactor import FULL_SUITE
+from ci_agent_eval.steering.policy.reactor import FULL_SUITE, Reactor
 from ci_agent_eval.steering.proxy.apis import Api, ClientCall, Part, StreamJoiner
 from ci_agent_eval.steering.proxy.session_identity import SESSION_HEADER, identify_session
 
@@ -40,8 +39,10 @@ NOT_RUN = (
 MAX_RESPONSES = 4096
 """Maximum number of responses that clients may continue by their ids."""
 
+MAX_BYTES = 64 * 1024 * 1024
+"""Default maximum size of a request or answer that is held in memory."""
+
 _NAME_LENGTH = 64
-_MIB = 1024 * 1024
 _EVENT_STREAM = "text/event-stream"
 
 AskModel = Callable[[bytes], Awaitable[AnswerSender]]
@@ -49,30 +50,16 @@ AskModel = Callable[[bytes], Awaitable[AnswerSender]]
 
 
 @dataclass(frozen=True, slots=True)
-class SizeLimits:
-    """Maximum sizes held in memory for one request, in bytes."""
-
-    request: int = 64 * _MIB
-    """Larger requests to a reviewed API are refused."""
-    response: int = 64 * _MIB
-    """Larger answers pass without review."""
-
-
-class Reviewer(Protocol):
-    """The interface of the reactor."""
-
-    def review(self, call: ToolCallRequest, session: str | None, now: float) -> Decision:
-        """Decide whether a call may run; `now` is in seconds."""
-
-
-@dataclass(frozen=True, slots=True)
 class AnswerReviewer:
     """Reviews the answers to requests, and remembers the responses that were used last."""
 
-    build_reviewer: Callable[[], Reviewer]
+    build_reviewer: Callable[[], Reactor]
     """Returns the reviewer of one answer, in which an intent may occur several times."""
     clock: Callable[[], float]
-    limits: SizeLimits = field(default_factory=SizeLimits)
+    max_request_bytes: int = MAX_BYTES
+    """Larger requests to a reviewed API are refused."""
+    max_response_bytes: int = MAX_BYTES
+    """Larger answers pass without review."""
     session_header: str = SESSION_HEADER
     _responses: OrderedDict[str, tuple[str, str]] = field(default_factory=OrderedDict)
     """The sessions of responses by their ids, with the id from which the provider continues.
@@ -113,7 +100,7 @@ class AnswerReviewer:
                 messages[call.id] = message
         return messages
 
-    def _decide(self, reviewer: Reviewer, call: ClientCall, session: str | None) -> Decision:
+    def _decide(self, reviewer: Reactor, call: ClientCall, session: str | None) -> Decision:
         if call.tool is None:
             return Allow("only the client can answer it")
         try:
@@ -192,7 +179,7 @@ class Exchange:
 
     async def _read_answer(self, out: AnswerSender) -> Json | None:
         """Return the body of an answer; None if it is too large or no JSON object."""
-        limit = self.reviewer.limits.response
+        limit = self.reviewer.max_response_bytes
         body = await out.read_body(limit)
         if body is None:
             _log_unreviewed(f"it is larger than {limit} bytes")
@@ -222,8 +209,8 @@ class Exchange:
             # A client may continue the response as soon as it knows its id.
             self._note_response(data or {})
             await out.send_part(answer.feed(raw, data))
-        if answer.size > self.reviewer.limits.response:
-            _log_unreviewed(f"it is larger than {self.reviewer.limits.response} bytes")
+        if answer.size > self.reviewer.max_response_bytes:
+            _log_unreviewed(f"it is larger than {self.reviewer.max_response_bytes} bytes")
             await out.send_part(answer.release())
 
     async def _continue_stream(self, answer: StreamedAnswer, ask: AskModel) -> AnswerSender | None:

@@ -125,7 +125,7 @@ class SteeringProxy:
 
     async def _review_answer(self, request: ClientRequest, send: WatchedSend, api: Api) -> None:
         """Pass on a request and review the calls in its answer."""
-        body = await request.body(self.answer_reviewer.limits.request)
+        body = await request.body(self.answer_reviewer.max_request_bytes)
         exchange = self.answer_reviewer.start_exchange(api, request.text_headers, body)
         headers = build_upstream_headers(request.headers, plain=True)
         async with AsyncExitStack() as responses:
@@ -159,7 +159,7 @@ class SteeringProxy:
         """Return the response for an error, without its text, which may contain the request."""
         name, origin = type(error).__name__, self.upstream.origin
         if isinstance(error, BodyTooLarge):
-            limit = self.answer_reviewer.limits.request
+            limit = self.answer_reviewer.max_request_bytes
             return ErrorResponse(
                 413,
                 "request_too_large",

@@ -17,7 +17,7 @@ from ci_agent_eval.model_traffic.forwarding.listener import (
 from ci_agent_eval.model_traffic.forwarding.upstream import open_client, parse_upstream
 from ci_agent_eval.steering.policy.reactor import build_reactor
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, SteeringSettings
-from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer, SizeLimits
+from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer
 from ci_agent_eval.steering.proxy.app import SteeringProxy
 from ci_agent_eval.steering.proxy.server import ProxyServer
 from ci_agent_eval.steering.store import SteeringStore
@@ -105,12 +105,11 @@ class Rig:
         answer,
         *,
         settings=SETTINGS,
-        limits=None,
         prefix="",
         read_timeout_s=20.0,
         reviewer=None,
-        session_header="x-session-id",
         upstream=None,
+        **options,
     ):
         self.asked = []
         self.arrived = threading.Semaphore(0)
@@ -123,9 +122,7 @@ class Rig:
         def build_reviewer():
             return reviewer or build_reactor(settings, memory.for_answer(uuid4()))
 
-        self._answer_reviewer = AnswerReviewer(
-            build_reviewer, lambda: 0.0, limits or SizeLimits(), session_header
-        )
+        self._answer_reviewer = AnswerReviewer(build_reviewer, lambda: 0.0, **options)
         self._silence_s = read_timeout_s
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)

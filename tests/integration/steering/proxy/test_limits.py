@@ -8,7 +8,6 @@ import socket
 
 import httpx2
 
-from ci_agent_eval.steering.proxy.answer_reviewer import SizeLimits
 from tests import llm_wire as wire
 from tests.integration.steering.proxy.asking import BODY, FULL, PATHS, STREAM, every_api, post
 from tests.integration.steering.proxy.rig import Rig, answer, events
@@ -21,7 +20,7 @@ def test_a_request_above_the_limit_is_refused(api, announced):
     body = b"x" * 2001
     content = body if announced else iter([body])
     headers = {"anthropic-version": "2023-06-01"} if api == "messages" else {}
-    with Rig(answer({}), limits=SizeLimits(request=2000)) as rig:
+    with Rig(answer({}), max_request_bytes=2000) as rig:
         got = httpx2.post(
             rig.url + PATHS[api], content=content, headers=headers, trust_env=False, timeout=120
         )
@@ -40,7 +39,7 @@ def test_a_request_above_the_limit_is_refused(api, announced):
 
 def test_a_request_that_announces_too_much_is_refused_before_it_is_sent():
     head = f"POST {PATHS['chat']} HTTP/1.1\r\nHost: p\r\nContent-Length: 2001\r\n\r\n"
-    with Rig(answer({}), limits=SizeLimits(request=2000)) as rig:
+    with Rig(answer({}), max_request_bytes=2000) as rig:
         host, port = rig.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=120) as client:
             client.sendall(head.encode())
@@ -50,7 +49,7 @@ def test_a_request_that_announces_too_much_is_refused_before_it_is_sent():
 def test_a_client_may_send_all_of_a_request_that_is_refused():
     """Its sentence would be lost if the connection ended while the client still writes."""
     with (
-        Rig(answer({}), limits=SizeLimits(request=2000)) as rig,
+        Rig(answer({}), max_request_bytes=2000) as rig,
         httpx2.Client(trust_env=False, timeout=120) as client,
     ):
         for _ in range(2):
@@ -66,7 +65,7 @@ def test_an_answer_above_the_limit_passes_without_review(api, coding, caplog):
     body = json.dumps(BODY[api](FULL, text="x" * 5000)).encode()
     packed = gzip.compress(body) if coding == "gzip" else body
     headers = [("content-encoding", coding)]
-    with Rig(answer(packed, headers=headers), limits=SizeLimits(response=2000)) as rig:
+    with Rig(answer(packed, headers=headers), max_response_bytes=2000) as rig:
         assert post(rig, PATHS[api]).content == body
     assert "passed without review: it is larger than 2000 bytes" in caplog.text
 
@@ -75,6 +74,6 @@ def test_an_answer_above_the_limit_passes_without_review(api, coding, caplog):
 def test_a_stream_above_the_limit_passes_without_review(api, caplog):
     caplog.clear()
     parts = STREAM[api](wire.bash("pytest #" + "x" * 5000))
-    with Rig(events(parts), limits=SizeLimits(response=2000)) as rig:
+    with Rig(events(parts), max_response_bytes=2000) as rig:
         assert post(rig, PATHS[api]).content == b"".join(parts)
     assert "passed without review: it is larger than 2000 bytes" in caplog.text
