@@ -57,13 +57,6 @@ def detect_in_text(
     return detect_in_command(ShellScript(text, shell), rules, folder)
 
 
-def detect_in_argv(
-    words: Sequence[str], *, rules: Rules = _NO_RULES, folder: str = "."
-) -> DetectionResult:
-    """Detect whether a program and its arguments run the full suite. Never raises."""
-    return detect_in_command(ShellCommand(make_words(*words)), rules, folder)
-
-
 def detect_in_command(
     command: ShellScript | ShellCommand, rules: Rules, folder: str
 ) -> DetectionResult:

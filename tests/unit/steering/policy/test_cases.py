@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ci_agent_eval.steering.policy.detection import detect_in_text
-from ci_agent_eval.steering.policy.model import DetectionResult
+from ci_agent_eval.steering.policy.detection import detect_in_command, detect_in_text
+from ci_agent_eval.steering.policy.model import DetectionResult, Rules
+from ci_agent_eval.steering.policy.words import ShellCommand, make_words
 from tests.tables import read_sections
 
 CASES = Path(__file__).parent / "cases.txt"
@@ -23,6 +24,10 @@ def answer(finding: DetectionResult) -> str:
     if finding.full_suite:
         return "full"
     return "nothing" if finding.reason.endswith("runs no test") else "targeted"
+
+
+def detect_in_argv(words):
+    return detect_in_command(ShellCommand(make_words(*words)), Rules(), ".")
 
 
 class Case(NamedTuple):

@@ -8,15 +8,11 @@ import string
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_agent_eval.steering.policy.detection import (
-    MAX_TEXT_CHARACTERS,
-    detect_in_argv,
-    detect_in_text,
-)
+from ci_agent_eval.steering.policy.detection import MAX_TEXT_CHARACTERS, detect_in_text
 from ci_agent_eval.steering.policy.model import Rules
 from tests.call_count import count_calls
 from tests.tables import each_row
-from tests.unit.steering.policy.test_cases import answer, cases
+from tests.unit.steering.policy.test_cases import answer, cases, detect_in_argv
 
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-_=./:,@%+[] ")
 

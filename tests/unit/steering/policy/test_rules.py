@@ -5,10 +5,10 @@ from __future__ import annotations
 import posixpath
 from pathlib import Path
 
-from ci_agent_eval.steering.policy.detection import detect_in_argv, detect_in_text
+from ci_agent_eval.steering.policy.detection import detect_in_text
 from ci_agent_eval.steering.policy.model import DetectionResult, PytestProject, Rules
 from tests.tables import each_row, read_sections
-from tests.unit.steering.policy.test_cases import answer
+from tests.unit.steering.policy.test_cases import answer, detect_in_argv
 
 ALIASES = Rules(aliases=("make test", "tox", "nox", "npm test", "just check", "./scripts/test.sh"))
 
