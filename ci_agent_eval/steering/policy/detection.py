@@ -51,10 +51,10 @@ class _PytestRun:
 
 
 def detect_in_text(
-    text: str, *, shell: Shell = "bash", rules: Rules = _NO_RULES, folder: str = "."
+    text: str, *, shell: Shell = "bash", rules: Rules = _NO_RULES
 ) -> DetectionResult:
-    """Detect whether a shell text in a working folder runs the full suite. Never raises."""
-    return detect_in_command(ShellScript(text, shell), rules, folder)
+    """Detect whether a shell text runs the full suite. Never raises."""
+    return detect_in_command(ShellScript(text, shell), rules, ".")
 
 
 def detect_in_command(
