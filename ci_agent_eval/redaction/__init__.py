@@ -5,11 +5,14 @@ they take in a file (JSON, XML, URL, base64), tokens recognized by their shape, 
 structured data the values of keys such as `password`.
 """
 
-from ci_agent_eval.redaction.distinct_names import make_distinct_names
-from ci_agent_eval.redaction.environment_secrets import MIN_SECRET, find_secrets, is_secret_name
-from ci_agent_eval.redaction.headers import find_header_secrets
+from ci_agent_eval.redaction.environment_secrets import (
+    MIN_SECRET,
+    find_header_secrets,
+    find_secrets,
+    is_secret_name,
+)
 from ci_agent_eval.redaction.known_secrets import REDACTED
-from ci_agent_eval.redaction.redactor import Redactor
+from ci_agent_eval.redaction.redactor import Redactor, make_distinct_names
 from ci_agent_eval.redaction.secret_keys import is_secret_key, redact_value, remove_secret_pairs
 
 __all__ = [

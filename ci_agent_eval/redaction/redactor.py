@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ci_agent_eval.redaction import private_keys
-from ci_agent_eval.redaction.distinct_names import make_distinct_names
 from ci_agent_eval.redaction.environment_secrets import MIN_SECRET, find_secrets
 from ci_agent_eval.redaction.known_secrets import REDACTED, KnownSecrets
 from ci_agent_eval.redaction.token_shapes import ANY_WORD, remove_tokens
@@ -109,3 +108,28 @@ def _redact_lines(lines: Iterable[str], clean: Callable[[str], str]) -> Iterator
         yield clean(line)
         if private_keys.BEGIN in line and private_keys.has_open_block(line):
             inside = PEM_LINES
+
+
+def make_distinct_names(names: Iterable[str], redact: Callable[[str], str]) -> dict[str, str]:
+    """Map each name to its redacted form, without duplicates.
+
+    Equal redacted names get numbers (`#2`, `#3`), in the order of the full names. A name
+    without a secret is unchanged.
+    """
+    clean = {name: redact(name) for name in sorted(set(names))}
+    taken = {name for name, redacted in clean.items() if name == redacted}
+    last: dict[str, int] = {}
+    for name, redacted in clean.items():
+        if name == redacted:
+            continue
+        number = last.get(redacted, 0) + 1
+        while (numbered := _add_number(redacted, number)) in taken:
+            number += 1
+        last[redacted] = number
+        taken.add(numbered)
+        clean[name] = numbered
+    return clean
+
+
+def _add_number(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}#{number}"
