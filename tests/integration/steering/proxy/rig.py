@@ -18,8 +18,7 @@ from ci_agent_eval.model_traffic.forwarding.upstream import open_client, parse_u
 from ci_agent_eval.steering.policy.reactor import build_reactor
 from ci_agent_eval.steering.policy.settings import DEFAULT_MESSAGE, SteeringSettings
 from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer
-from ci_agent_eval.steering.proxy.app import SteeringProxy
-from ci_agent_eval.steering.proxy.server import ProxyServer
+from ci_agent_eval.steering.proxy.server import ProxyServer, SteeringProxy
 from ci_agent_eval.steering.store import SteeringStore
 
 MESSAGE = DEFAULT_MESSAGE

@@ -19,7 +19,7 @@ from ci_agent_eval.model_traffic.forwarding.upstream import Upstream
 from ci_agent_eval.steering.policy.model import Allow, Steer
 from ci_agent_eval.steering.proxy.answer_reviewer import AnswerReviewer
 from ci_agent_eval.steering.proxy.apis import APIS as READERS
-from ci_agent_eval.steering.proxy.app import SteeringProxy
+from ci_agent_eval.steering.proxy.server import SteeringProxy
 from tests import llm_wire as wire
 from tests.model_server import streams
 

@@ -7,7 +7,7 @@ import json
 from ci_agent_eval.model_traffic.formats.sse import parse_data
 from ci_agent_eval.steering.proxy.answer_reviewer import NOT_RUN, StreamedAnswer
 from ci_agent_eval.steering.proxy.apis import APIS, StreamJoiner
-from ci_agent_eval.steering.proxy.app import find_api
+from ci_agent_eval.steering.proxy.server import find_api
 from tests import llm_wire as wire
 from tests.tables import each_row
 from tests.unit.steering.proxy.conversation_rig import MESSAGE, USER, Rig, respond
