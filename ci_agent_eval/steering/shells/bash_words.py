@@ -33,26 +33,26 @@ class WordExpander:
         self.substitutions: list[Node] = []
         self.depth = 0
 
-    def expand(self, node: Node) -> list[Word]:
-        """Return the expanded words of a node: none, one, or many."""
+    def expand(self, node: Node, *, is_quoted: bool = False) -> list[Word]:
+        """Return the expanded words of a node: none, one, or many; quoted values are not split."""
         self.scope.limits.steps -= 1
         if self.depth > _MAX_DEPTH or self.scope.limits.steps < 0:
             return [Word(_UNKNOWN_TEXT, known=False)]
         self.depth += 1
-        words = self._expand_node(node)
+        words = self._expand_node(node, is_quoted=is_quoted)
         self.depth -= 1
         return words
 
-    def _expand_node(self, node: Node) -> list[Word]:
+    def _expand_node(self, node: Node, *, is_quoted: bool) -> list[Word]:
         kind = node.type
         if kind in {"word", "number"} and not node.child_count:
             return [Word(_unescape_word(decode_node(node)))]
         if kind == "concatenation":
             return self._expand_concatenation(node)
-        if kind in {"simple_expansion", "expansion"}:
-            return [part for word in self._expand_variable(node) for part in _split_word(word)]
-        if kind == "command_substitution":
-            return _split_word(self._expand_substitution(node))
+        if kind in {"simple_expansion", "expansion", "command_substitution"}:
+            is_variable = kind != "command_substitution"
+            words = self._expand_variable(node) if is_variable else [self._expand_output(node)]
+            return words if is_quoted else [part for word in words for part in _split_word(word)]
         return self._expand_quoted(node)
 
     def expand_one(self, node: Node) -> Word:
@@ -82,11 +82,9 @@ class WordExpander:
 
     def _expand_string(self, node: Node) -> list[Word]:
         inner = [child for child in node.children if child.is_named]
-        if len(inner) == 1 and _count_bytes(inner[0]) == _count_bytes(node) - 2:
-            if inner[0].type == "string_content":
-                return [_unescape_literal(inner[0].text or b"")]
-            if _is_list_expansion(inner[0]):
-                return self._expand_variable(inner[0])
+        is_single = len(inner) == 1 and _count_bytes(inner[0]) == _count_bytes(node) - 2
+        if is_single and _is_list_expansion(inner[0]):
+            return self._expand_variable(inner[0])
         return [_join_words(self._split_string(node, inner), "")]
 
     def _split_string(self, node: Node, inner: Sequence[Node]) -> Iterable[Word]:
@@ -96,18 +94,12 @@ class WordExpander:
             if child.type == "string_content":
                 continue
             yield _unescape_literal(text[at : child.start_byte - start])
-            yield self._expand_embedded(child)
+            yield _join_words(self.expand(child, is_quoted=True), " ")
             at = child.end_byte - start
         yield _unescape_literal(text[at : -1 if text.endswith(b'"') else None])
 
-    def _expand_embedded(self, node: Node) -> Word:
-        if node.type in {"simple_expansion", "expansion"}:
-            return _join_words(self._expand_variable(node), " ")
-        if node.type == "command_substitution":
-            return self._expand_substitution(node)
-        return self.expand_one(node)
-
-    def _expand_substitution(self, node: Node) -> Word:
+    def _expand_output(self, node: Node) -> Word:
+        """Return the output of a substitution."""
         self.substitutions.append(node)
         printed = self.predict_output(node)
         if printed is None:
