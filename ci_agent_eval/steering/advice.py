@@ -26,8 +26,6 @@ MAX_TEST_FILES = 20
 
 _TEST_PATTERNS = ("test_*.py", "*_test.py")
 """pytest's default `python_files`."""
-_SOURCE_FOLDERS = frozenset({"src", "lib", "python"})
-"""Folders that are usually on `sys.path`, for packages without `__init__.py`."""
 _MAX_PATH_CHARACTERS = 160
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+-]+")
 
@@ -107,8 +105,7 @@ def _find_tests(top: Path, run_git: Callable[..., str]) -> list[str]:
         fork = run_git("merge-base", "HEAD", "origin/HEAD").strip()
         changed = _split_paths(run_git(*difference, fork, "--", "*.py"))
     tests = {path for path in changed if _is_test(path) and (top / path).is_file()}
-    names = [name for path in changed for name in _list_module_names(path, top)]
-    patterns = [f"-e{pattern}" for name in names for pattern in _build_import_patterns(name)]
+    patterns = [f"-e{pattern}" for path in changed for pattern in _build_import_patterns(path)]
     if patterns:
         files = [f":(glob)**/{pattern}" for pattern in _TEST_PATTERNS]
         command = ("grep", "-lzE", "--no-color", "--untracked", *patterns, "--", *files)
@@ -125,34 +122,24 @@ def _is_test(path: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in _TEST_PATTERNS)
 
 
-def _list_module_names(path: str, top: Path) -> Iterator[str]:
-    """Yield the names by which a file may be imported, one for each likely root."""
-    parts = path.removesuffix(".py").split("/")
-    root = len(parts) - 1
-    while root and top.joinpath(*parts[:root], "__init__.py").is_file():
-        root -= 1
-    roots = {0, root, *(at + 1 for at, part in enumerate(parts[:-1]) if part in _SOURCE_FOLDERS)}
-    if parts[-1] == "__init__":
-        parts.pop()
-    for start in sorted(roots):
-        if parts[start:] and all(map(str.isidentifier, parts[start:])):
-            yield ".".join(parts[start:])
+def _build_import_patterns(path: str) -> Iterator[str]:
+    """Yield extended regular expressions of lines that import a Python file.
 
-
-def _build_import_patterns(name: str) -> Iterator[str]:
-    """Yield extended regular expressions of lines that import a module.
-
-    Relative imports are known by their last name, and an import of several lines from the module's
-    package counts: a test too many is better than one too few.
+    Its name and the name of its folder identify it, or its name alone. An import of several lines
+    from the folder's package counts: a test too many is better than one too few.
     """
-    parent, _, last = name.rpartition(".")
-    module, package = name.replace(".", "[.]"), parent.replace(".", "[.]")
+    parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
+    if not all(map(str.isidentifier, parts[-2:])):
+        return
+    last, parent = parts[-1], "".join(parts[-2:-1])
+    package = f"([[:alnum:]_.]*[.])?{parent}"
+    module = f"({package}[.])?{last}" if parent else last
     start = "^[[:space:]]*from[[:space:]]+"
     named = f"[[:space:]]+import[[:space:](](.*[^[:alnum:]_.])?{last}([^[:alnum:]_.]|$)"
     yield f"{start}({module}|[.]+([[:alnum:]_]+[.])*{last})[[:space:]]+import"
     yield f"^[[:space:]]*import[[:space:]](.*[,[:space:]])?{module}([^[:alnum:]_.]|$)"
     yield f"{start}[.]+[[:alnum:]_.]*{named}"
-    if package:
+    if parent:
         yield f"{start}{package}{named}"
         yield rf"{start}{package}[[:space:]]+import[[:space:]]*([(][^)]*|.*[\\])$"
 
