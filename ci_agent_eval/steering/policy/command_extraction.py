@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -48,8 +47,6 @@ _PYTEST_NEUTRAL_KEYS = frozenset({*_NAMES["pytest-neutral"], *_NAMES["folder"]})
 """Arguments of pytest's tools that select no tests."""
 _RUNNER = re.compile(r"(?:.*[/\\])?(?:pytest|py\.test|python[0-9.]*|py)(?:\.exe)?", re.IGNORECASE)
 
-IS_WINDOWS = sys.platform == "win32"
-
 _MAX_INFERENCE_CHARACTERS = 8_192
 """Maximum number of characters that are searched."""
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
@@ -61,8 +58,6 @@ _WINDOWS_PROGRAM = re.compile(
     rf"{_START}(?:[A-Za-z]:|%\w+%|\$(?:env:)?\w+|[\w.~-]+)(?:\\[\w.-]+)+", re.IGNORECASE
 )
 r"""A program's Windows path, such as `.venv\Scripts\pytest.exe`; bash drops its backslashes."""
-_BACKSLASH = re.compile(r"\\(?:[\w.]|\s*$)")
-"""A backslash in a path; not the escape of an operator or of a line's end."""
 _POWERSHELL = re.compile(
     r"\$env:\w"
     r"|(?:^|[\n;(])[ \t]*(?:&[ \t]*[\"'.\w$]|\$\w+[ \t]+=|try[ \t]*\{)"
@@ -320,21 +315,17 @@ def _split_words(args: object) -> tuple[str, ...]:
         return tuple(str(args).split())
 
 
-def infer_shell(text: str, *, windows: bool = IS_WINDOWS) -> Shell:
-    """Return the shell whose syntax a command has; `windows` is the platform that runs it.
+def infer_shell(text: str) -> Shell:
+    """Return the shell whose syntax a command has.
 
-    On other platforms only a program with a Windows path or PowerShell's own syntax is no bash. A
-    text with a here-document is bash on all of them.
+    Only a program with a Windows path or PowerShell's own syntax is not bash. A text with a
+    here-document is always bash.
     """
     unquoted = _QUOTED.sub('""', text[:_MAX_INFERENCE_CHARACTERS])
     if _HERE_DOCUMENT.search(unquoted):
         return "bash"
     if _POWERSHELL.search(unquoted):
         return "powershell"
-    is_cmd = _CMD.search(unquoted) is not None
-    if windows and is_cmd:
-        return "cmd"
-    has_path = _WINDOWS_PROGRAM.search(unquoted) or (windows and _BACKSLASH.search(unquoted))
-    if not has_path:
+    if not _WINDOWS_PROGRAM.search(unquoted):
         return "bash"
-    return "cmd" if is_cmd else "powershell"
+    return "cmd" if _CMD.search(unquoted) else "powershell"

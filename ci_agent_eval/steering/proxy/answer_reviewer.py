@@ -94,10 +94,7 @@ class AnswerReviewer:
         for call in calls:
             decision = self._decide(reviewer, call, session)
             if isinstance(decision, Steer):
-                # Anthropic's API refuses empty texts.
-                is_empty = not decision.message.strip()
-                message = f"Held back: {decision.reason}" if is_empty else decision.message
-                messages[call.id] = message
+                messages[call.id] = decision.message
         return messages
 
     def _decide(self, reviewer: Reactor, call: ClientCall, session: str | None) -> Decision:
@@ -241,7 +238,6 @@ class Exchange:
                 problem = "the model's next answer has another form"
                 if is_streamed == (following.content_type == _EVENT_STREAM):
                     self.request = request
-                    _log_usage(self.api, body)
                     return following
         logger.warning("a held call goes through: %s", problem)
         return None
@@ -349,14 +345,6 @@ class StreamedAnswer:
 def _is_keep_alive(raw: bytes, data: Json | None) -> bool:
     """Return whether an event only keeps the connection open, so that it passes others."""
     return not get_data(raw).strip() if data is None else data.get("type") == "ping"
-
-
-def _log_usage(api: Api, body: Json) -> None:
-    tokens = api.reader.read(body).tokens
-    used = "" if tokens is None else f" ({tokens.input} input, {tokens.output} output tokens)"
-    logger.info(
-        "asked the model again; the client does not see the usage of its held answer%s", used
-    )
 
 
 def _log_unreviewed(reason: str) -> None:

@@ -52,13 +52,9 @@ README = "On Windows:\n\n    .venv\\Scripts\\activate\n    pytest\n"
 SCRIPT = "$env:FOO = 1\ngit reset --hard\npytest\n"
 
 
-@each_row(
-    ("text", "elsewhere", "on_windows"),
-    read_rows(Path(__file__).parent / "inferred_shells.jsonl"),
-)
-def test_the_shell_is_inferred_from_the_command_and_the_platform(text, elsewhere, on_windows):
-    assert infer_shell(text, windows=False) == elsewhere
-    assert infer_shell(text, windows=True) == on_windows
+@each_row(("text", "shell"), read_rows(Path(__file__).parent / "inferred_shells.jsonl"))
+def test_the_shell_is_inferred_from_the_command(text, shell):
+    assert infer_shell(text) == shell
 
 
 @each_row("tool", ["run_shell_command", "run_in_terminal", "shell"])
@@ -73,7 +69,7 @@ def test_the_text_of_a_here_document_for_a_file_is_not_run(tool, body):
 
 def test_bash_is_not_taken_for_another_shell():
     bash = [case.command for case in cases() if case.shell == "bash"]
-    others = [text for text in bash if infer_shell(text, windows=False) != "bash"]
+    others = [text for text in bash if infer_shell(text) != "bash"]
 
     # Nobody starts pytest with a backslash in its name.
     assert others == ["py\\test"]
