@@ -94,9 +94,8 @@ class _BashWalker:
     def _visit_command(
         self, node: Node, stdin: str | None, extra: tuple[Word, ...]
     ) -> Iterator[ShellCommand]:
-        expander = self._create_expander()
-        command = self._read_command(node, stdin, extra, expander)
-        yield from self._walk_all(expander.substitutions)
+        command, substitutions = self._read_command(node, stdin, extra)
+        yield from self._walk_all(substitutions)
         name = command.words[0].text if command.words else ""
         if name in {"read", "mapfile", "readarray"}:
             for word in command.words[1:]:
@@ -121,8 +120,10 @@ class _BashWalker:
         return WordExpander(self.scope, self._predict_substitution)
 
     def _read_command(
-        self, node: Node, stdin: str | None, extra: tuple[Word, ...], expander: WordExpander
-    ) -> ShellCommand:
+        self, node: Node, stdin: str | None, extra: tuple[Word, ...] = ()
+    ) -> tuple[ShellCommand, list[Node]]:
+        """Return a command and the substitutions in its words."""
+        expander = self._create_expander()
         words: list[Word] = []
         environment: list[tuple[str, Word]] = []
         for child in node.children:
@@ -137,7 +138,8 @@ class _BashWalker:
                     words.extend(_read_extra_words(child, expander))
                 case _ if child.is_named:
                     words.extend(expander.expand(child))
-        return ShellCommand((*words, *extra), tuple(environment), stdin)
+        command = ShellCommand((*words, *extra), tuple(environment), stdin)
+        return command, expander.substitutions
 
     def _visit_redirected(
         self, node: Node, stdin: str | None, extra: tuple[Word, ...]
@@ -182,7 +184,7 @@ class _BashWalker:
             if redirect.type != "file_redirect" or target is None:
                 continue
             if redirect.children[0].type in {">", ">>", ">|"}:
-                command = self._read_command(node, stdin, (), self._create_expander())
+                command, _ = self._read_command(node, stdin)
                 output = _predict_output(command, self.scope.files)
                 if output is not None:
                     path = self._create_expander().expand_one(target).text
@@ -205,7 +207,7 @@ class _BashWalker:
             return self._predict_node_output(body, self._find_heredoc_text(node, stdin))
         if node.type != "command":
             return None
-        command = self._read_command(node, stdin, (), self._create_expander())
+        command, _ = self._read_command(node, stdin)
         return _predict_output(command, self.scope.files)
 
     def _find_heredoc_text(self, node: Node, stdin: str | None) -> str | None:
