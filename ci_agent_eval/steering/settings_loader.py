@@ -14,7 +14,7 @@ from ci_agent_eval.steering.locations import CONFIG_NAME
 from ci_agent_eval.steering.policy.dangerous import DANGEROUS_SETS
 from ci_agent_eval.steering.policy.model import BareDirectory, Rules
 from ci_agent_eval.steering.policy.settings import GeneralRule, SteeringSettings
-from ci_agent_eval.steering.runners import RUNNER_NAMES, find_runners, load_runners
+from ci_agent_eval.steering.runners import RUNNER_NAMES, load_runners
 
 ENABLED_VARIABLE = "PYTEST_FULL_SUITE_STEERING_ENABLED"
 MESSAGE_VARIABLE = "PYTEST_FULL_SUITE_STEERING_MESSAGE"
@@ -86,11 +86,9 @@ def parse_steering_settings(text: str, name: str) -> SteeringSettings:
 def _build_settings(values: Mapping[str, Any]) -> SteeringSettings:
     """Build the settings from the values in a file, by their keys."""
     is_bare_full = values.get("pytest_full_suite_bare_directory", False)
-    aliases = tuple(values.get("pytest_full_suite_aliases", ()))
     rules = Rules(
         bare_directory=values.get("bare_directory", "full" if is_bare_full else "targeted"),
-        aliases=aliases,
-        alias_runners=load_runners(find_runners(aliases)),
+        aliases=tuple(values.get("pytest_full_suite_aliases", ())),
         runners=load_runners(dict.fromkeys(values.get("runners", ()))),
         shell_tools={
             tool: _list_names(keys) for tool, keys in values.get("shell_tools", {}).items()

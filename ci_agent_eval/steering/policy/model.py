@@ -134,8 +134,7 @@ class Rules:
     `aliases`: commands (words separated by blanks, such as `make test`) that count as full
     runs. `shell_tools`: further tools that run bash, with the names of the arguments that contain
     the command; without names, the argument names of the known tools apply. `runners`: programs of
-    other test runners whose full runs count. `alias_runners`: programs that know what narrows an
-    alias, such as `cargo test`.
+    other test runners whose full runs count.
     """
 
     bare_directory: BareDirectory = "targeted"
@@ -143,7 +142,6 @@ class Rules:
     find_project: ProjectFinder | None = None
     shell_tools: ShellTools = field(default_factory=dict, hash=False)
     runners: tuple[RunnerProgram, ...] = ()
-    alias_runners: tuple[RunnerProgram, ...] = ()
 
     @property
     def commands(self) -> tuple[str, ...]:

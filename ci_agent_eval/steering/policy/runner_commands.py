@@ -15,6 +15,7 @@ from ci_agent_eval.steering.policy.pytest_arguments import (
     is_option_variable,
 )
 from ci_agent_eval.steering.policy.words import ShellCommand, Word, get_program_name
+from ci_agent_eval.steering.runners import RUNNER_NAMES, load_runners
 
 _OFF = frozenset({"false", "0", "no"})
 """Values that switch an option off."""
@@ -197,7 +198,7 @@ def classify_alias(
     for alias in rules.aliases:
         if not _matches_alias(command.words, alias.split()):
             continue
-        own = classify_runner_command(command.words, directory, rules, rules.alias_runners)
+        own = classify_runner_command(command.words, directory, rules, load_runners(RUNNER_NAMES))
         if own is not None and own.reach != "full":
             return own
         info_option = _find_info_option(command.words)

@@ -31,28 +31,11 @@ def load_runners(names: Iterable[str]) -> tuple[RunnerProgram, ...]:
     return tuple(program for name in names for program in _load_runner(name))
 
 
-def find_runners(commands: Iterable[str]) -> tuple[str, ...]:
-    """Return the runners whose programs the commands start with, such as `cargo test`."""
-    programs = {command.split()[0] for command in commands if command.split()}
-    return tuple(name for name in RUNNER_NAMES if _has_program(name, programs))
-
-
-def _has_program(name: str, programs: set[str]) -> bool:
-    # Parsing the five files takes longer than reading the settings.
-    if not any(f'"{program}"' in _read_rules_file(name) for program in programs):
-        return False
-    return any(programs.intersection(program.names) for program in _load_runner(name))
-
-
-def _read_rules_file(name: str) -> str:
-    return Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8")
-
-
 @cache
 def _load_runner(name: str) -> tuple[RunnerProgram, ...]:
     import tomllib  # noqa: PLC0415 - most settings name no runner
 
-    document = tomllib.loads(_read_rules_file(name))
+    document = tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
     tables = {table["names"][0]: table for table in document["programs"]}
     return tuple(
         _build_program(name, document, table, tables.get(table.get("include"), {}))

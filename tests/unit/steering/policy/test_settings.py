@@ -89,7 +89,6 @@ session:
     assert not settings.enabled
     assert settings.rules.bare_directory == "full"
     assert settings.rules.aliases == ("make test", "tox")
-    assert settings.rules.alias_runners == load_runners(["tox"])
     assert settings.rules.runners == load_runners(["cargo", "go"])
     assert settings.dangerous == tuple(DANGEROUS_SETS)
     assert settings.general == (
