@@ -24,12 +24,9 @@ from ci_agent_eval.steering.policy.words import (
     get_program_name,
     make_words,
 )
-from ci_agent_eval.steering.shells.heredocs import extract_heredocs
 
 MAX_TEXT_CHARACTERS = 65_536
 """Maximum length of a text that is parsed; longer texts are let through."""
-_MAX_HEREDOC_CHARACTERS = 2_000_000
-"""Maximum length of a text with here-documents, which do not count as parsed."""
 _NO_RULES = Rules()
 _EXTRA_CHARACTERS = 300_000
 """Maximum number of characters read beyond the command: of nested texts and of values."""
@@ -93,22 +90,12 @@ def clean_command(command: ShellScript | ShellCommand) -> ShellScript | ShellCom
         is_long = sum(len(word.text) for word in words) > MAX_TEXT_CHARACTERS
         return None if is_long else ShellCommand(words)
     text = _drop_invalid_characters(command.text)
-    is_long = len(text) > MAX_TEXT_CHARACTERS
-    if is_long and (command.shell != "bash" or not _is_mostly_heredocs(text)):
-        return None
-    return replace(command, text=text)
+    return None if len(text) > MAX_TEXT_CHARACTERS else replace(command, text=text)
 
 
 def _drop_invalid_characters(text: str) -> str:
     """Return the text without NUL and lone surrogates."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
-
-
-def _is_mostly_heredocs(text: str) -> bool:
-    """Return whether a long bash text is short without its here-documents, such as new files."""
-    if len(text) > _MAX_HEREDOC_CHARACTERS:
-        return False
-    return len(extract_heredocs(text)[0]) <= MAX_TEXT_CHARACTERS
 
 
 def detect_unfiltered(

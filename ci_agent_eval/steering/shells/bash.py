@@ -12,9 +12,9 @@ from ci_agent_eval.steering.shells.bash_words import WordExpander, decode_node
 from ci_agent_eval.steering.shells.grammar import (
     decode_from_grammar,
     encode_for_grammar,
+    extract_heredocs,
     parse_tree,
 )
-from ci_agent_eval.steering.shells.heredocs import extract_heredocs
 
 _GRAMMAR = "tree_sitter_bash"
 _LINE_CONTINUATION = re.compile(r"(?<=[\w'\"])\\\n(?=[\w'\"])")
