@@ -8,10 +8,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ci_agent_eval.steering.policy.command_extraction import ExtractedCommand
+from ci_agent_eval.steering.policy.model import Steer
 from ci_agent_eval.steering.policy.words import ShellCommand, ShellScope, Word, get_program_name
+
+DANGEROUS_COMMANDS = "dangerous-commands"
+"""The handler's name in decisions."""
 
 _WORD_END = r"(?: |$)"
 _RECURSIVE = re.compile(
@@ -51,31 +54,20 @@ _ROOTS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DangerousCommand:
-    """A dangerous command, with the reason and the message for the agent."""
-
-    command: str
-    reason: str
-    message: str
-
-
-def find_danger(extracted: ExtractedCommand, sets: Iterable[str]) -> DangerousCommand | None:
-    """Return the first dangerous command of the enabled sets; None if there is none."""
+def find_danger(extracted: ExtractedCommand, sets: Iterable[str]) -> Steer | None:
+    """Return the decision on the first dangerous command of the sets; None if there is none."""
     from ci_agent_eval.steering.policy.command_walk import judge_commands  # noqa: PLC0415 - the grammar
     from ci_agent_eval.steering.policy.detection import clean_command  # noqa: PLC0415 - as above
 
     enabled_sets = [(name, *DANGEROUS_SETS[name]) for name in sets if name in DANGEROUS_SETS]
 
-    def judge(
-        command: ShellCommand, scope: ShellScope, _outermost: ShellCommand
-    ) -> DangerousCommand | None:
+    def judge(command: ShellCommand, scope: ShellScope, _outermost: ShellCommand) -> Steer | None:
         words = tuple(word.text for word in command.words)
         for name, is_dangerous, advice in enabled_sets:
             if is_dangerous(words, scope.directory):
                 reason = f"it is one of the dangerous commands {name!r}"
                 message = f"This command is held back: {advice} It was not run."
-                return DangerousCommand(command.command_line, reason, message)
+                return Steer(message, reason, DANGEROUS_COMMANDS, command.command_line)
         return None
 
     readable = clean_command(extracted)

@@ -36,7 +36,6 @@ from ci_agent_eval.steering.policy.settings import (
 )
 
 FULL_SUITE = "pytest-full-suite"
-DANGEROUS_COMMANDS = "dangerous-commands"
 PLACEHOLDER = "{command}"
 """Stands for the command in a message of the user's own."""
 EXAMPLE_COMMAND = "pytest path/to/test_file.py"
@@ -183,11 +182,8 @@ def _build_danger_handler(sets: Iterable[str], shell_tools: ShellTools) -> Handl
     """Build the handler that steers dangerous commands of the sets, also when repeated."""
 
     def review(call: ToolCallRequest, _session: str | None, _now: float) -> Steer | None:
-        for command in extract_commands(call, shell_tools):
-            danger = find_danger(command, sets)
-            if danger is not None:
-                return Steer(danger.message, danger.reason, DANGEROUS_COMMANDS, danger.command)
-        return None
+        dangers = (find_danger(each, sets) for each in extract_commands(call, shell_tools))
+        return next(filter(None, dangers), None)
 
     return review
 
