@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, Protocol
 
 from ci_agent_eval.steering.policy.command_extraction import (
@@ -111,8 +111,8 @@ def build_reactor(
         danger_handler = _build_danger_handler(settings.dangerous, rules.shell_tools)
         handlers.append((DANGEROUS_PRIORITY, danger_handler))
     if settings.enabled:
-        handler = FullSuiteHandler(settings.message, rules, memory, advise, ledger)
-        handlers.append((settings.priority, handler.review))
+        suite_handler = _build_suite_handler(settings.message, rules, memory, advise, ledger)
+        handlers.append((settings.priority, suite_handler))
     handlers += [
         (rule.priority, _build_rule_handler(rule, memory, rules.shell_tools))
         for rule in settings.general
@@ -120,43 +120,41 @@ def build_reactor(
     return Reactor(handlers)
 
 
-@dataclass(frozen=True, slots=True)
-class FullSuiteHandler:
-    """Steers each intent of a full-suite run once per session, however it is spelled."""
+def _build_suite_handler(
+    message: str,
+    rules: Rules,
+    memory: WarnedCommands,
+    advise: Adviser | None,
+    ledger: CallLedger | None,
+) -> Handler:
+    """Build the handler that steers each intent of a full-suite run once per session."""
 
-    message: str
-    rules: Rules
-    memory: WarnedCommands
-    advise: Adviser | None
-    ledger: CallLedger | None
-
-    def review(self, call: ToolCallRequest, session: str | None, now: float) -> Steer | None:
-        """Steer the first full run of an intent in a session; each one without a session."""
-        result = detect_full_suite(call, self.rules)
-        # Each of the intents is remembered.
-        new_intents = [each for each in result.intents if self._is_new(each, session, now)]
-        is_new = bool(new_intents)
-        command = self.advise(result) if self.advise and is_new else None
-        if (result.full_suite or result.targeted) and self.ledger and session is not None:
-            kind: CallKind = "held" if is_new else "insisted"
-            self.ledger.record_call(session, call, kind if result.full_suite else "targeted", now)
-        if not is_new:
-            return None
-        programs = (each for each in self.rules.runners if each.runner == result.intents[0].runner)
-        example = next((each.example for each in programs), EXAMPLE_COMMAND)
-        message = compose_message(
-            self.message, command, has_session=session is not None, example=example
-        )
-        again = (
-            "the call names no session, so it is held back each time"
-            if session is None
-            else "the same call again in this session goes through"
-        )
-        return Steer(message, f"{result.reason}; {again}", FULL_SUITE, result.command)
-
-    def _is_new(self, intent: RunIntent, session: str | None, now: float) -> bool:
+    def is_new(intent: RunIntent, session: str | None, now: float) -> bool:
         parts = (FULL_SUITE, intent.runner, intent.folder, *intent.selection)
-        return _is_first_time(self.memory, session, json.dumps(parts), now)
+        return _is_first_time(memory, session, json.dumps(parts), now)
+
+    def review(call: ToolCallRequest, session: str | None, now: float) -> Steer | None:
+        result = detect_full_suite(call, rules)
+        # Each of the intents is remembered.
+        new_intents = [intent for intent in result.intents if is_new(intent, session, now)]
+        command = advise(result) if advise and new_intents else None
+        if (result.full_suite or result.targeted) and ledger and session is not None:
+            kind: CallKind = "held" if new_intents else "insisted"
+            ledger.record_call(session, call, kind if result.full_suite else "targeted", now)
+        if not new_intents:
+            return None
+        programs = (each for each in rules.runners if each.runner == result.intents[0].runner)
+        example = next((each.example for each in programs), EXAMPLE_COMMAND)
+        has_session = session is not None
+        again = (
+            "the same call again in this session goes through"
+            if has_session
+            else "the call names no session, so it is held back each time"
+        )
+        text = compose_message(message, command, has_session=has_session, example=example)
+        return Steer(text, f"{result.reason}; {again}", FULL_SUITE, result.command)
+
+    return review
 
 
 def compose_message(
