@@ -147,7 +147,7 @@ class LatestTestRun:
 
     extent: TestRunExtent | None = None
 
-    def record_call(self, session: str, call: ToolCallRequest, kind: CallKind, now: float) -> None:  # noqa: ARG002 - a CallLedger
+    def record_call(self, session: str, kind: CallKind, now: float) -> None:  # noqa: ARG002 - a CallLedger
         """Set the extent of a call."""
         self.extent = "targeted" if kind == "targeted" else "full"
 

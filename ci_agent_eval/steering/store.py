@@ -17,7 +17,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.steering.policy.model import ToolCallRequest
 from ci_agent_eval.steering.policy.reactor import CallKind
 from ci_agent_eval.steering.policy.settings import DEFAULT_TTL
 
@@ -101,7 +100,7 @@ class SteeringStore:
             query = "SELECT 1 FROM calls WHERE kind = 'warned' AND session = ? AND call = ?"
             return is_first or bool(connection.execute(query, (session, repeated)).fetchone())
 
-    def record_call(self, session: str, call: ToolCallRequest, kind: CallKind, now: float) -> None:
+    def record_call(self, session: str, kind: CallKind, now: float) -> None:
         """Record a test run; a targeted one only after a held one of its session.
 
         Raises InputError if the file is unusable.
@@ -114,8 +113,8 @@ class SteeringStore:
             if kind == "targeted" and not connection.execute(query, (session,)).fetchone():
                 return
             connection.execute(
-                "INSERT INTO calls (kind, session, call, time) VALUES (?, ?, ?, ?)",
-                (kind, session, _hash_text(call.tool), now),
+                "INSERT INTO calls (kind, session, call, time) VALUES (?, ?, '', ?)",
+                (kind, session, now),
             )
             connection.execute(_FORGET_CALLS.format(kind="!="), ("%", MAX_CALLS))
 

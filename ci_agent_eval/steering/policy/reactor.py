@@ -64,7 +64,7 @@ class WarnedCommands(Protocol):
 class CallLedger(Protocol):
     """A record of the test runs of sessions."""
 
-    def record_call(self, session: str, call: ToolCallRequest, kind: CallKind, now: float) -> None:
+    def record_call(self, session: str, kind: CallKind, now: float) -> None:
         """Record a call at `now`, in seconds of a clock shared by all users of the record."""
 
 
@@ -140,7 +140,7 @@ def _build_suite_handler(
         command = advise(result) if advise and new_intents else None
         if (result.full_suite or result.targeted) and ledger and session is not None:
             kind: CallKind = "held" if new_intents else "insisted"
-            ledger.record_call(session, call, kind if result.full_suite else "targeted", now)
+            ledger.record_call(session, kind if result.full_suite else "targeted", now)
         if not new_intents:
             return None
         programs = (each for each in rules.runners if each.runner == result.intents[0].runner)

@@ -1,4 +1,4 @@
-"""What a session was warned of, in memory and in a file: the same rules for both."""
+"""What a session was warned of, in memory and in a file, and which test runs followed."""
 
 from __future__ import annotations
 
@@ -146,3 +146,24 @@ def test_the_default_is_where_programs_keep_their_state():
     expected = "/home/me/.local/state/agent-eval/steering.sqlite3"
     assert get_default_store_path({}, "/home/me") == expected
     assert get_default_store_path({"XDG_STATE_HOME": "relative"}, "/home/me") == expected
+
+
+def test_sessions_that_were_never_held_back_leave_no_file_and_no_call(tmp_path):
+    memory = SteeringStore(tmp_path / "x")
+    memory.record_call("s", "targeted", 1.0)
+    assert memory.load_calls() == []
+    assert not (tmp_path / "x").exists()
+
+    memory.record_call("other", "held", 1.0)
+    memory.record_call("s", "targeted", 2.0)
+    assert [call.kind for call in memory.load_calls()] == ["held"]
+    assert b"other" not in (tmp_path / "x").read_bytes()
+
+
+def test_the_oldest_calls_are_dropped(tmp_path, monkeypatch):
+    memory = SteeringStore(tmp_path / "x")
+    monkeypatch.setattr(store, "MAX_CALLS", 3)
+    for number in range(5):
+        memory.record_call(str(number), "held", float(number))
+
+    assert [call.started for call in memory.load_calls()] == [2.0, 3.0, 4.0]

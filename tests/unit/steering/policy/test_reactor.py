@@ -63,7 +63,7 @@ def test_a_call_without_a_decision_is_not_recorded_as_held():
     calls = []
 
     class Ledger:
-        def record_call(self, session, call, kind, now):
+        def record_call(self, session, kind, now):
             calls.append(kind)
 
     def fail(run):
