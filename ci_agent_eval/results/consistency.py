@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 
 from ci_agent_eval.analysis.loaded_results import EpisodeRecord
@@ -76,12 +77,8 @@ def _has_unexplained_status(run: LoadedRun) -> bool:
     if session.collection_errors:
         return False
     own = ((key, entry.record) for key, entry in run.entries.items())
-    last = {key[:3]: record for key, record in sorted(own, key=_get_key)}
+    last = {key[:3]: record for key, record in sorted(own, key=itemgetter(0))}
     return not any(map(_has_failed, last.values()))
-
-
-def _get_key(item: tuple[tuple[str, str, int, int], object]) -> tuple[str, str, int, int]:
-    return item[0]
 
 
 def _has_failed(record: EpisodeRecord) -> bool:
@@ -199,9 +196,9 @@ def check_shards(runs: Mapping[int, LoadedRun]) -> Iterator[Finding]:
         if len(numbers) > 1:
             places = ", ".join(sorted(where[number] for number in numbers))
             yield Finding("shards", places, RepeatedShard(index, count, len(numbers)))
-    if len(shards) < len(runs) and not all(
-        _has_no_session(run) for run in _iterate_other_runs(runs, shards)
-    ):
+    others = (run for number, run in runs.items() if number not in shards)
+    # A folder without a session of our plugin is another producer's.
+    if any(run.session is not None for run in others):
         yield Finding("shards", "", f"shards and runs that are none are mixed; {UPLOAD_ALL_SHARDS}")
 
 
@@ -248,17 +245,6 @@ def unify_session_names(
         is_about_runs = finding.where in places and finding.kind != "unreadable_file"
         shared = is_one and is_about_runs and everywhere <= found
         yield replace(finding, where=SESSION_NAME) if shared else finding
-
-
-def _iterate_other_runs(
-    runs: Mapping[int, LoadedRun], shards: Mapping[int, Shard]
-) -> Iterator[LoadedRun]:
-    return (run for number, run in runs.items() if number not in shards)
-
-
-def _has_no_session(run: LoadedRun) -> bool:
-    """Return whether a folder has no session of our plugin: another producer wrote it."""
-    return run.session is None
 
 
 def _find_disagreements(
@@ -335,18 +321,11 @@ def merge_sources(sources: Iterable[SourceFile]) -> list[SourceFile]:
     for source in sources:
         name = source.path.rpartition("/")[2]
         if name in (RESULTS_NAME, JUNIT_NAME):
-            merged[name] = (
-                _add_sources(merged[name], source)
-                if name in merged
-                else _rename_source(source, name)
-            )
+            first = merged.get(name)
+            merged[name] = _add_sources(first, source) if first else replace(source, path=name)
         else:
             others.append(source)
     return [*merged.values(), *others]
-
-
-def _rename_source(source: SourceFile, name: str) -> SourceFile:
-    return replace(source, path=name)
 
 
 def _add_sources(first: SourceFile, second: SourceFile) -> SourceFile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -228,7 +229,8 @@ class _ResultsLoader:
     def list_episodes(self) -> list[tuple[int, EpisodeRecord]]:
         """Return every episode with the number of its run, by key."""
         return [
-            (run, entry.record) for _, (run, entry) in sorted(self.entries.items(), key=_get_key)
+            (run, entry.record)
+            for _, (run, entry) in sorted(self.entries.items(), key=itemgetter(0))
         ]
 
     def keep_in(self, spool: EpisodeSink) -> None:
@@ -278,10 +280,6 @@ class _ResultsLoader:
         if len(self.runs) > 1 and len(shards) < len(self.runs):
             return self.sources
         return merge_sources(self.sources)
-
-
-def _get_key(item: tuple[EpisodeKey, tuple[int, LoadedEpisode]]) -> EpisodeKey:
-    return item[0]
 
 
 def _find_unused_thresholds(rules: ReadingRules) -> Iterator[Finding]:

@@ -298,33 +298,24 @@ def build_duplicate_finding(key: EpisodeKey, first: str, second: str) -> Finding
 
 def _check_completeness(run: RunFolder, loaded: LoadedRun) -> None:
     """Record that a run did not finish, if it did not."""
-    reason = _explain_incomplete(run, loaded)
-    if reason is not None:
-        loaded.incomplete = IncompleteRun(
-            where=(run.session or run.results or run.journal[0]).where,
-            reason=reason,
-            ended=len(_collect_iterations(loaded, only_over=True)),
-            selected=None if loaded.session is None else loaded.session.selected,
-            advice=_find_advice(loaded),
-            started=len(_collect_iterations(loaded)),
-            stop=_find_suite_stop(loaded.session),
-            unafforded=() if loaded.session is None else loaded.session.unafforded,
-        )
-
-
-def _find_advice(loaded: LoadedRun) -> str:
-    if loaded.session is not None and _is_at_limit(loaded.session):
-        return "to judge the others, run without that limit"
-    return "run the suite again"
+    reason, session = _explain_incomplete(run, loaded), loaded.session
+    if reason is None:
+        return
+    at_limit = session is not None and _is_at_limit(session)
+    loaded.incomplete = IncompleteRun(
+        where=(run.session or run.results or run.journal[0]).where,
+        reason=reason,
+        ended=len(_collect_iterations(loaded, only_over=True)),
+        selected=None if session is None else session.selected,
+        advice="to judge the others, run without that limit" if at_limit else "run the suite again",
+        started=len(_collect_iterations(loaded)),
+        stop=session.suite_stop if session is not None and at_limit else None,
+        unafforded=() if session is None else session.unafforded,
+    )
 
 
 def _is_at_limit(session: Session) -> bool:
     return session.state == "finished" and session.stopped is not None
-
-
-def _find_suite_stop(session: Session | None) -> SuiteStop | None:
-    """Return the suite budget that stopped the run, or None."""
-    return session.suite_stop if session is not None and _is_at_limit(session) else None
 
 
 def _explain_incomplete(run: RunFolder, loaded: LoadedRun) -> str | None:
