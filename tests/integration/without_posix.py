@@ -24,6 +24,7 @@ _LIBRARIES = (
     "click",
     "github",
     "jinja2",
+    "junitparser",
     "markdown_it",
     "numpy",
     "pydantic",

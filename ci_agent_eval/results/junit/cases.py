@@ -1,10 +1,17 @@
-"""A case of JUnit XML of any producer: its results, its outcome and its message."""
+"""A case of JUnit XML of any producer: its element, its outcome and its message.
+
+The only module that imports junitparser, which finds the results in an element.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
+from xml.etree import ElementTree as ET  # builds elements, never parses
+
+import junitparser
+from junitparser import xunit2
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.contract.episode import Outcome
@@ -13,11 +20,14 @@ from ci_agent_eval.results.junit.failure_places import find_message, remove_ansi
 NODEID_PROPERTY = "agent_eval.nodeid"
 """The property in which our pytest plugin leaves the node id of a case."""
 
-_FINAL: Mapping[str, Outcome] = {"error": "error", "failure": "failed", "skipped": "skipped"}
-"""The outcomes of a case's results, the worst first."""
-_RERUNS: Mapping[str, Outcome] = {"rerunFailure": "failed", "rerunError": "error"}
-_FLAKY = ("flakyFailure", "flakyError")
-RESULT_TAGS = (*_FINAL, *_RERUNS, *_FLAKY)
+RESULT_TAGS = tuple(xunit2.TestCase.ITER_TYPES.keys() - {"system-out", "system-err"})
+_WORST_FIRST: tuple[tuple[type[junitparser.junitparser.FinalResult], Outcome], ...] = (
+    (junitparser.Error, "error"),
+    (junitparser.Failure, "failed"),
+    (junitparser.Skipped, "skipped"),
+)
+_RERUNS: dict[type, Outcome] = {xunit2.RerunFailure: "failed", xunit2.RerunError: "error"}
+_FLAKY = (xunit2.FlakyFailure, xunit2.FlakyError)
 _TODO = "todo"
 """Name in node:test for a case that may fail; it counts as skipped, whatever its result."""
 _CATCH2_MAY_FAIL = "TEST_CASE tagged with !mayfail"
@@ -79,33 +89,19 @@ def _parse_status_word(name: str, word: str) -> StatedOutcome:
     )
 
 
-class CaseResult(NamedTuple):
-    """A result element of a case."""
-
-    tag: str
-    attributes: Mapping[str, str]
-    text: str | None
-
-    @property
-    def message(self) -> str | None:
-        """The attribute, usually the first line of the text."""
-        return self.attributes.get("message")
-
-
 class CaseBuilder:
-    """Collects the results and the node id of a case.
+    """Builds the element of a case from its results and properties.
 
-    Nested results belong to the case. Captured output is not kept; texts and numbers of results are
-    bounded.
+    Nested results become children of the case, where junitparser finds them. Captured output is
+    not kept; texts and numbers of children are bounded.
     """
 
-    def __init__(self, attributes: Mapping[str, str]) -> None:
-        self.attributes = attributes
-        self.results: list[CaseResult] = []
-        self.nodeid: str | None = None
+    def __init__(self, attributes: dict[str, str]) -> None:
+        self.element = ET.Element("testcase", attributes)
         self.depth = 0
         self.seen: dict[str, int] = {}
-        self._open: tuple[str, Mapping[str, str]] | None = None
+        self._properties: ET.Element | None = None
+        self._open: ET.Element | None = None
         self._open_depth = 0
         self._texts: list[str] = []
         self._length = 0
@@ -113,14 +109,14 @@ class CaseBuilder:
     def start(self, tag: str, attributes: dict[str, str]) -> bool:
         """Open a child; return whether its text is needed."""
         self.depth += 1
-        if tag in RESULT_TAGS:
-            self.seen[tag] = self.seen.get(tag, 0) + 1
-            if self.seen[tag] <= _MAX_CHILDREN:
-                self._close_result()
-                self._open = tag, attributes
-                self._open_depth = self.depth
-        elif tag == "property" and attributes.get("name") == NODEID_PROPERTY:
-            self.nodeid = self.nodeid or attributes.get("value")
+        if tag in RESULT_TAGS and self._is_room_for(tag):
+            self._close_text()
+            self._open = ET.SubElement(self.element, tag, attributes)
+            self._open_depth = self.depth
+        elif tag == "property" and self._is_room_for(tag):
+            if self._properties is None:
+                self._properties = ET.SubElement(self.element, "properties")
+            ET.SubElement(self._properties, "property", attributes)
         # All text inside a result belongs to it, except captured output.
         return self._open is not None and tag not in ("system-out", "system-err")
 
@@ -133,34 +129,45 @@ class CaseBuilder:
     def end(self) -> None:
         """Close the innermost child."""
         if self._open is not None and self.depth == self._open_depth:
-            self._close_result()
+            self._close_text()
         self.depth -= 1
 
-    def _close_result(self) -> None:
+    def _is_room_for(self, tag: str) -> bool:
+        self.seen[tag] = self.seen.get(tag, 0) + 1
+        return self.seen[tag] <= _MAX_CHILDREN
+
+    def _close_text(self) -> None:
         if self._open is not None:
-            self.results.append(CaseResult(*self._open, "".join(self._texts) or None))
+            self._open.text = "".join(self._texts) or None
         self._open = None
         self._texts = []
         self._length = 0
 
 
-def interpret_case(case: CaseBuilder, *, zero_based: bool) -> JUnitCase:
+def interpret_case(element: ET.Element, *, zero_based: bool) -> JUnitCase:
     """Interpret a case with children: its worst result is its outcome."""
-    final = [result for result in case.results if result.tag in _FINAL]
-    if not final:
-        return _interpret_interim_results(case, zero_based=zero_based)
-    worst = next(result for tag in _FINAL for result in final if result.tag == tag)
-    outcome = _FINAL[worst.tag]
-    if outcome == "failed" and (todo := next(filter(_may_fail, final), None)) is not None:
+    case = xunit2.TestCase.fromelem(element)  # type: ignore[no-untyped-call]
+    results = case.result
+    attributes = element.attrib
+    nodeid = next((p.value for p in case.properties() if p.name == NODEID_PROPERTY), None)
+    if not results:
+        return _interpret_interim_results(case, attributes, nodeid, zero_based=zero_based)
+    outcome, worst = next(
+        (outcome, result)
+        for kind, outcome in _WORST_FIRST
+        for result in results
+        if isinstance(result, kind)
+    )
+    if outcome == "failed" and (todo := next(filter(_may_fail, results), None)) is not None:
         outcome, worst = "skipped", todo
-    if outcome == "skipped" and _did_not_run_in_ctest(case.attributes, worst.message):
+    if outcome == "skipped" and _did_not_run_in_ctest(attributes, worst.message):
         outcome = "error"
-    return build_case(case.attributes, outcome, worst, case.nodeid, zero_based=zero_based)
+    return build_case(attributes, outcome, worst, nodeid, zero_based=zero_based)
 
 
-def _may_fail(result: CaseResult) -> bool:
-    return result.tag == "skipped" and (
-        result.attributes.get("type") == _TODO or result.message == _CATCH2_MAY_FAIL
+def _may_fail(result: junitparser.junitparser.Result) -> bool:
+    return isinstance(result, junitparser.Skipped) and (
+        result.type == _TODO or result.message == _CATCH2_MAY_FAIL
     )
 
 
@@ -174,24 +181,26 @@ def _did_not_run_in_ctest(attributes: Mapping[str, str], message: str | None) ->
     )
 
 
-def _interpret_interim_results(case: CaseBuilder, *, zero_based: bool) -> JUnitCase:
+def _interpret_interim_results(
+    case: xunit2.TestCase, attributes: Mapping[str, str], nodeid: str | None, *, zero_based: bool
+) -> JUnitCase:
     """Interpret a case without a final result by its reruns and attributes.
 
     Surefire writes reruns of a case that never passed as `rerun…`, and reruns of a case that
     finally passed as `flaky…`.
     """
-    attributes, interim = case.attributes, case.results
     stated = parse_status_attributes(attributes)
-    reruns = [result for result in interim if result.tag in _RERUNS]
-    finally_passed = stated.is_stated or any(result.tag in _FLAKY for result in interim)
+    interim = case.interim_result
+    reruns = [result for result in interim if type(result) in _RERUNS]
+    finally_passed = stated.is_stated or any(isinstance(result, _FLAKY) for result in interim)
     if stated.outcome == "passed" and reruns and not finally_passed:
-        worst = max(reruns, key=lambda result: SEVERITY[_RERUNS[result.tag]])
-        outcome = _RERUNS[worst.tag]
-        return build_case(attributes, outcome, worst, case.nodeid, zero_based=zero_based)
+        worst = max(reruns, key=lambda result: SEVERITY[_RERUNS[type(result)]])
+        outcome = _RERUNS[type(worst)]
+        return build_case(attributes, outcome, worst, nodeid, zero_based=zero_based)
     flaky = stated.outcome == "passed" and bool(interim)
     first = interim[0] if flaky else None
     found = build_case(
-        attributes, stated.outcome, first, case.nodeid, flaky=flaky, zero_based=zero_based
+        attributes, stated.outcome, first, nodeid, flaky=flaky, zero_based=zero_based
     )
     return found if stated.message is None else found._replace(message=stated.message)
 
@@ -199,7 +208,7 @@ def _interpret_interim_results(case: CaseBuilder, *, zero_based: bool) -> JUnitC
 def build_case(
     attributes: Mapping[str, str],
     outcome: Outcome,
-    result: CaseResult | None = None,
+    result: junitparser.junitparser.Result | None = None,
     nodeid: str | None = None,
     *,
     flaky: bool = False,

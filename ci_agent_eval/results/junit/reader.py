@@ -341,7 +341,7 @@ class _JUnitListener:
     def _end_case(self, children: CaseBuilder) -> None:
         for tag, slot in _ELEMENT_SLOTS.items():
             self.counts[slot] += children.seen.get(tag, 0)
-        case = interpret_case(children, zero_based=self._zero_based)
+        case = interpret_case(children.element, zero_based=self._zero_based)
         self.counts[_SLOTS[case.outcome]] += 1
         self.counts[_SUITE_SLOT] += self._is_suite_result
         self._keep(case)
