@@ -1,8 +1,12 @@
-"""How each end of a test becomes the outcome of its episode."""
+"""Budgets, outcomes and what the terminal says of them."""
 
 from __future__ import annotations
 
+from ci_agent_eval.analysis.loaded_results import build_episode_record
 from tests.plugin.conftest import timed_out
+
+# How each end of a test becomes the outcome of its episode.
+
 
 # test_times_out ends the timer of pytest-timeout itself, so that no machine is too slow.
 SUITE = """\
@@ -287,3 +291,142 @@ def test_a_hook_that_swallows_an_exception_makes_no_test_pass(suite):
     found = {name: e.outcome for name, e in suite.run().episodes.items()}
     expected = "failed", "failed", "error", "passed", "skipped"
     assert list(found.values()) == list(expected), found
+
+
+# Budgets of episodes that never took a turn: not measured, and not taken for zero.
+
+
+SUITE_BUDGETS = """
+import pytest
+
+LIMITS = {"max_turns": 2, "tool_calls": 3, "latency_ms": 100}
+pytestmark = pytest.mark.episode(budgets=LIMITS, evidence="none")
+
+def test_no_fixture(): pass
+
+def test_unused(episode): episode.check("fine", True)
+
+def test_skips(episode): pytest.skip("not today")
+
+def test_breaks(episode): raise KeyError("x")
+
+def test_breaks_in_its_turn(episode):
+    with episode.turn("Hello"):
+        raise KeyError("x")
+"""
+
+NOT_MEASURED = [("max_turns", None), ("tool_calls", None), ("latency_ms", None)]
+
+
+def test_a_budget_is_owed_by_those_that_passed_alone(suite):
+    suite.write(SUITE_BUDGETS)
+    ran = suite.run()
+    for name in ("test_no_fixture", "test_unused"):
+        violations = ran.episodes[name].violations
+        assert [(v.budget, v.observed) for v in violations] == NOT_MEASURED
+    for name in ("test_skips", "test_breaks", "test_breaks_in_its_turn"):
+        assert ran.episodes[name].violations == ()
+        assert build_episode_record(ran.episodes[name]).violations == ()
+        assert f"BUDGET test_suite.py::{name}:" not in ran.result.stdout.str()
+    assert "BUDGET test_suite.py::test_unused:" in ran.result.stdout.str()
+
+
+STRICTER = """
+import pytest
+
+pytestmark = pytest.mark.episode(
+    budgets={"tool_calls": 1, "latency_ms": {"p95": None, "limit": 100}, "custom": {"emails": 1}},
+    evidence="none",
+)
+
+def test_worst_record(episode):
+    episode.budget("pages", limit=1, used=3)
+    episode.budget("pages", limit=1, used=0)
+    episode.budget("pages", limit=9)
+def test_measured_later(episode):
+    episode.budget("emails", limit=1, used=0)
+def test_looser_limit(episode):
+    episode.budget("tool_calls", limit=9, hard=False)
+    episode.budget("emails", limit=9, used=3)
+def test_stricter_limit(episode):
+    episode.budget("tool_calls", limit=0)
+    episode.budget("emails", limit=0.5, used=0)
+    episode.budget("latency_ms", limit=50)
+def test_other_statistic(episode): episode.budget("latency_ms", limit=200, statistic="max")
+def test_returned(episode):
+    from ci_agent_eval import Episode
+    episode.budget("emails", limit=1, used=3)
+    return Episode(scenario_id="x", budgets={"custom": {"emails": {"used": 0, "limit": 9}}})
+"""
+
+
+def test_a_budget_set_again_only_becomes_stricter(suite):
+    suite.write(STRICTER)
+    episodes = suite.run("-W", "ignore").episodes
+    found = {
+        name: {key: (b.limit, b.used, b.hard) for key, b in one.budgets.iter_named()}
+        for name, one in episodes.items()
+    }
+    assert found["test_worst_record"]["pages"] == (1, 3, True)
+    assert found["test_measured_later"]["emails"] == (1, 0, True)
+    assert found["test_looser_limit"]["tool_calls"] == (1, None, True)
+    assert found["test_looser_limit"]["emails"] == (1, 3, True)
+    assert [limit for limit, *_ in found["test_stricter_limit"].values()] == [0, 50, 0.5]
+    assert found["test_returned"]["emails"] == (1, 3, True)
+    assert (
+        "budget 'latency_ms': it is already set for p95" in episodes["test_other_statistic"].reason
+    )
+
+
+# The terminal summary: what failed first, then budgets, then totals.
+
+
+SUITE_TERMINAL = """
+import pytest
+
+@pytest.mark.episode(scenario_id="refund", budgets={"tool_calls": 1, "cost_usd": 1})
+def test_over(episode):
+    with episode.turn("Hello") as turn:
+        turn.tool_call("a")
+        turn.tool_call("b")
+        turn.reply("Hi", cost_usd=0.0125)
+
+@pytest.mark.episode(scenario_id="greeting")
+def test_failing(episode):
+    episode.check("polite", False, "said \\x1b[31mno")
+    episode.check("short", False)
+
+@pytest.mark.episode(scenario_id="red \\x1b[31m alert")
+def test_errors(episode):
+    raise ConnectionError("refused\\nsecond line")
+
+@pytest.mark.episode(budgets={"tool_calls": 1})
+def test_skipped():
+    import pytest
+    pytest.skip()
+
+@pytest.mark.episode(evidence="none")
+def test_fine(episode): pass
+"""
+
+
+def test_the_summary_is_short_and_in_order(suite):
+    suite.write(SUITE_TERMINAL)
+    ran = suite.run()
+    lines = ran.result.outlines
+    start = next(i for i, line in enumerate(lines) if line.startswith("FAILED "))
+    assert lines[start : start + 4] == [
+        "FAILED greeting: polite (test_suite.py:12) and 1 more",
+        "ERROR  red \N{REPLACEMENT CHARACTER}[31m alert: ConnectionError: refused (test_suite.py:17)",
+        "BUDGET refund: tool_calls: 2, limit 1 (hard)",
+        (
+            "5 episodes: 1 passed, 1 failed, 1 over a hard budget, 1 errored, 1 skipped; "
+            "1 budget violation; $0.0125"
+        ),
+    ]
+
+
+def test_it_is_there_without_a_report_directory(suite, pytester):
+    suite.write(SUITE_TERMINAL)
+    result = pytester.runpytest_inprocess("-q")
+    result.stdout.fnmatch_lines(["FAILED greeting: polite (test_suite.py:12) and 1 more"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plugin.concurrency.test_same import settled
+from tests.plugin.concurrency.test_at_once import settled
 from tests.samples import run_sample
 
 TALKS = """

@@ -1,10 +1,16 @@
-"""Evaluations beside strict tests, other plugins, coverage, and in any order."""
+"""Evaluations beside other tests, with fixtures, and their results in Python."""
 
 from __future__ import annotations
 
+import pytest
+
+from ci_agent_eval import EvalResults
 from ci_agent_eval.contract.evaluation import build_evaluation_report
+from ci_agent_eval.errors import InputError
 from tests.plugin.conftest import SCRIPTED_CLOCK
 from tests.plugin.evaluations.rig import SHARED, recorded
+
+# Evaluations beside strict tests, other plugins, coverage, and in any order.
 
 
 def test_outside_of_evaluations_nothing_is_recorded(suite):
@@ -199,3 +205,174 @@ def test_workers_order_and_hash_seed_do_not_show(suite, monkeypatch):
     (results,) = strict
     assert results.count(b'"scenario_id"') == 6 + 9
     assert len(measured) == 1
+
+
+# Assertions in setup and teardown, of one test and of several.
+
+
+def test_what_several_tests_share_is_nobody_s_assertion(measured):
+    ran = measured(SHARED)
+    ran.result.assert_outcomes(passed=2, errors=2)
+    assert recorded(ran.episodes["test_a"]) == [(13, True, "shared")]
+    assert recorded(ran.episodes["test_b"]) == [(14, True, "shared")]
+    for name in ("test_c", "test_d"):
+        episode = ran.episodes[name]
+        assert (episode.outcome, episode.assertions) == ("error", ())
+        assert "broken for all" in episode.reason
+
+
+@pytest.mark.parametrize("kind", ["class", "session"])
+def test_a_shared_teardown_that_breaks_fails_the_run_and_no_evaluation(measured, kind):
+    ran = measured(f"""
+        import pytest
+
+        @pytest.fixture(scope="{kind}")
+        def shared():
+            yield
+            assert 0, "left open"
+
+        @pytest.fixture
+        def own():
+            yield
+            raise OSError
+
+        def test_c(own): assert 1
+
+        class TestOf:
+            def test_a(self, shared): assert 1
+            def test_b(self, shared): assert 1
+    """)
+    ran.result.assert_outcomes(passed=3, errors=2)
+    assert ran.result.ret == 1
+    ran.result.stdout.fnmatch_lines(["*AssertionError: left open*"])
+    outcomes = [ran.episodes[f"test_{name}"].outcome for name in "abc"]
+    assert outcomes == ["passed", "passed", "error"]
+
+
+def test_asserts_of_teardown_count(measured):
+    ran = measured("""
+        import pytest
+
+        @pytest.fixture
+        def tidy():
+            yield
+            assert 1 == 3
+
+        def test_passed(tidy): assert 1
+        def test_failed(tidy): assert 0
+        def test_error(tidy): raise OSError
+    """)
+    ran.result.assert_outcomes(passed=2, failed=1)
+    passed, failed, error = (ran.episodes[f"test_{name}"] for name in ("passed", "failed", "error"))
+    assert (passed.outcome, passed.reason) == ("failed", "in teardown failed: 1 == 3")
+    assert failed.reason == "failed: 0; in teardown failed: 1 == 3"
+    assert (error.outcome, error.reason) == ("error", "OSError (chat_eval.py:10)")
+    assert recorded(error) == [(6, False, "1 == 3")]
+    assert error.assertions[0].severity == "warning", "an error came before it"
+
+
+def test_foreign_failures_in_setup_and_teardown_are_errors(measured):
+    ran = measured("""
+        import pytest
+
+        @pytest.fixture
+        def before():
+            pytest.fail("no agent")
+
+        @pytest.fixture
+        def after():
+            yield
+            raise AssertionError("not closed")
+
+        def test_before(before): pass
+        def test_after(after): assert 1
+    """)
+    ran.result.assert_outcomes(passed=1, errors=2)
+    assert {e.outcome for e in ran.results.episodes} == {"error"}
+
+
+# `EvalResults.generate_report()`: of the session, and of a report folder.
+
+
+CONFTEST = """
+    from ci_agent_eval import EvalResults
+
+    def pytest_sessionfinish(session):
+        if hasattr(session.config, "workerinput"):
+            return
+        report = EvalResults.generateReport()
+        print("passed:", report.passed_conversations, "of", report.total_conversations)
+        print("rates:", report.pass_rate, report.average_score)
+        print("names:", [one.name for one in report.conversations])
+"""
+SUITE = """
+    import pytest
+
+    @pytest.mark.episode(scenario_id="Create")
+    def test_create():
+        assert "A" in "A -> B"
+        assert "C" in "A -> B"
+
+    @pytest.mark.episode(scenario_id="Extend")
+    def test_extend():
+        assert "B" in "A -> B"
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-n2",)])
+def test_the_report_of_a_session_when_it_has_ended(pytester, options):
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(diagram_eval=SUITE)
+    result = pytester.runpytest_inprocess("-s", "--eval", *options)
+    result.stdout.fnmatch_lines(
+        ["*passed: 1 of 2", "rates: 50.0 0.75", "names: ?'Create', 'Extend'?"]
+    )
+
+
+def test_the_report_of_a_folder(pytester):
+    pytester.makepyfile(diagram_eval=SUITE)
+    pytester.runpytest_inprocess("--eval", "--episode-report-dir=out")
+    report = EvalResults.generate_report(pytester.path / "out")
+    assert (report.total_conversations, report.pass_rate, report.average_score) == (2, 50.0, 0.75)
+    assert report.model_dump(by_alias=True)["passedConversations"] == 1
+
+
+def test_a_folder_without_a_report_is_an_error(tmp_path):
+    with pytest.raises(InputError, match=r"eval-results\.json: cannot be read \(No such file"):
+        EvalResults.generate_report(tmp_path)
+    (tmp_path / "eval-results.json").write_text("{}")
+    with pytest.raises(InputError, match=r"eval-results\.json: totalConversations: is required; "):
+        EvalResults.generate_report(tmp_path)
+
+
+def test_a_session_without_evaluations_has_no_report(pytester):
+    pytester.makepyfile(
+        """
+        import pytest
+        from ci_agent_eval import EvalResults
+
+        def test_none():
+            EvalResults.generate_report()
+        """
+    )
+    result = pytester.runpytest_inprocess()
+    result.stdout.fnmatch_lines(["*EvalResults.generate_report(): no pytest session with eval*"])
+
+
+def test_a_session_does_not_have_the_report_of_an_earlier_one(pytester):
+    pytester.makepyfile(
+        diagram_eval=SUITE,
+        test_plain="def test_plain(): pass",
+        main="""
+            import pytest
+            from ci_agent_eval import EvalResults
+
+            pytest.main(["--eval", "diagram_eval.py"])
+            print("first:", EvalResults.generate_report().total_conversations)
+            pytest.main(["test_plain.py"])
+            EvalResults.generate_report()
+        """,
+    )
+    result = pytester.runpython("main.py")
+    result.stdout.fnmatch_lines(["first: 2"])
+    result.stderr.fnmatch_lines(["*InputError: *no pytest session with evaluations*"])

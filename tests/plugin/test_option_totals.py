@@ -1,13 +1,16 @@
-"""The run stops when its episodes, their judges and simulated users have cost too much."""
+"""Budgets of the suite: --total-cost-usd, --total-tokens, --total-wall-time-s."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.model_server.script import Step, call
-from tests.plugin.budget_suite import COST_USD, asking, stopped
+from tests.plugin.budget_suite import COST_USD, LATE, asking, stopped
 from tests.plugin.test_aitest_run import BANK
 from tests.tables import each_row
+
+# The run stops when its episodes, their judges and simulated users have cost too much.
+
 
 NEEDS_EVIDENCE = False
 
@@ -261,3 +264,173 @@ def test_what_is_no_amount_is_a_usage_error(suite, pytester, setting, given, sai
         result = suite.run_in_process("-o", f"{setting}={given}")
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         result.stderr.fnmatch_lines([f"*ini setting {setting}: give {said}*"])
+
+
+# The run stops when its models have used too many tokens.
+
+
+EPISODES_TOTAL_TOKENS = """
+@pytest.mark.parametrize("number", range(10))
+async def test_asks(aitest_run, number):
+    await aitest_run(agent, f"question {number}")
+    await asyncio.sleep(0.01)
+"""
+
+
+def test_answers_from_a_cassette_count_as_they_do_in_the_report(suite):
+    tests = EPISODES_TOTAL_TOKENS
+    with asking(suite, tests):
+        assert suite.run("--cassette=record").result.ret == 0
+    ran = suite.run("--cassette=replay", "--total-tokens=500")
+    stopped(ran, "total_tokens exceeded: 600 of 500")
+
+
+def test_episodes_side_by_side_are_ended_together_each_with_what_it_has(suite):
+    tests = EPISODES_TOTAL_TOKENS.replace("sleep(0.01)", "Event().wait()")
+    with asking(suite, tests):
+        ran = suite.run("--total-tokens=300", "--episode-concurrency=3")
+    assert ran.result.ret == pytest.ExitCode.INTERRUPTED
+    episodes = ran.results.episodes
+    assert len(episodes) == 3
+    assert {e.outcome for e in episodes} == {"error"}
+    assert all("suite budget total_tokens exceeded" in e.reason for e in episodes)
+    left = 10 - len(episodes)
+    ran.result.stdout.fnmatch_lines([f"STOPPED *; {left} of 10 selected episodes did not run"])
+
+
+PLAIN = """
+from openai import OpenAI
+
+client = OpenAI(base_url=agent.provider.base_url, api_key="k")
+
+
+def ask(prompt):
+    messages = [{"role": "user", "content": prompt}]
+    return client.chat.completions.create(model="m", messages=messages).choices[0].message.content
+
+
+async def ask_again(prompt):
+    for number in range(20):
+        await asyncio.to_thread(ask, f"{prompt} {number}")
+    return "done"
+"""
+
+PLAIN_EPISODES = """
+@pytest.mark.parametrize("number", range(10))
+def test_asks(episode, number):
+    ask(f"question {number}")
+"""
+
+RUNAWAY = """
+async def test_asks(aitest_run):
+    await aitest_run(ask_again, "question")
+"""
+
+
+@pytest.mark.parametrize(("tests", "most"), [(PLAIN_EPISODES, 600), (RUNAWAY, 2400)])
+def test_model_calls_of_plain_code_stop_the_run_too(suite, tests, most):
+    with asking(suite, PLAIN + tests, script=["answer"]) as server:
+        ran = suite.run("--total-tokens=500")
+    assert ran.result.ret == pytest.ExitCode.INTERRUPTED
+    assert "total_tokens exceeded" in (ran.session.stopped or "")
+    assert 5 <= len(server.requests) < 20
+    used = sum((e.trajectory and e.trajectory.total_tokens) or 0 for e in ran.results.episodes)
+    assert 500 < used <= most
+
+
+PROGRAM = """
+import json, os, urllib.request
+url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "tea"}]}).encode()
+headers = {"content-type": "application/json", "authorization": "Bearer k"}
+for number in range(500):
+    urllib.request.urlopen(urllib.request.Request(url, body, headers)).close()
+"""
+
+NESTED = """
+import sys
+from ci_agent_eval.engine import CLIServer
+
+program = Path(__file__).with_name("program.py")
+tool = CLIServer(
+    "expert", f"{sys.executable} {program}", env={"OPENAI_BASE_URL": agent.provider.base_url}
+)
+main = Agent(provider=agent.provider, cli_servers=[tool], max_turns=1000)
+
+async def test_asks(aitest_run):
+    await aitest_run(main, "question")
+"""
+
+
+def test_model_calls_in_the_tool_of_a_declared_agent_stop_the_run_too(suite):
+    asks = {"tool_calls": [call("expert_execute", args="")]}
+    with asking(suite, NESTED, script={"question": [asks, "Done"], "tea": ["green"]}) as server:
+        suite.pytester.path.joinpath("program.py").write_text(PROGRAM)
+        ran = suite.run("--total-tokens=500")
+    stopped(ran, "total_tokens exceeded: ")
+    assert 5 <= len(server.requests) < 500
+
+
+# The run stops when it has taken too long, also in the midst of an episode.
+
+
+EPISODES_TOTAL_WALL_TIME_S = """
+@pytest.fixture(scope="module")
+def module():
+    yield
+    Path("module").touch()
+
+@pytest.fixture
+def own():
+    yield
+    Path("own").touch()
+
+@pytest.mark.parametrize("number", range(2))
+async def test_waits(aitest_run, number, module, own):
+    await aitest_run(agent, f"question {number}")
+    Path("late").touch()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await asyncio.sleep(0)
+        Path("test").touch()
+"""
+
+
+def test_what_runs_is_ended_and_torn_down_when_the_time_is_over(suite):
+    with asking(suite, EPISODES_TOTAL_WALL_TIME_S, conftest=LATE):
+        assert suite.run("--collect-only", "--total-wall-time-s=0").result.ret == 0
+        ran = suite.run("--total-wall-time-s=1000")
+    stopped(ran, "total_wall_time_s exceeded: 9")
+    (episode,) = ran.results.episodes
+    assert (episode.outcome, len(episode.trajectory.agent_turns)) == ("error", 1)
+    assert all((suite.pytester.path / name).exists() for name in ("module", "own", "test"))
+
+
+def test_a_model_that_does_not_answer_is_not_waited_for(suite):
+    tests = """
+async def test_waits(aitest_run):
+    asyncio.get_running_loop().call_later(0.2, Path("late").touch)
+    await aitest_run(agent, "hello?", timeout_s=None)
+"""
+    with asking(suite, tests, [Step(hang=True)], LATE):
+        ran = suite.run("--total-wall-time-s=1000")
+    stopped(ran, "total_wall_time_s exceeded: 9")
+    (episode,) = ran.results.episodes
+    assert (episode.outcome, episode.stop_reason) == ("error", "cancelled")
+    assert [turn.role for turn in episode.trajectory.turns] == ["user"]
+
+
+def test_plain_code_ends_by_itself_and_nothing_starts_after_it(suite):
+    tests = """
+def test_works(episode):
+    Path("late").touch()
+
+def test_is_next(episode):
+    pass
+"""
+    with asking(suite, tests, conftest=LATE):
+        ran = suite.run("--total-wall-time-s=1000")
+    stopped(ran, "total_wall_time_s exceeded: ")
+    assert [e.outcome for e in ran.results.episodes] == ["passed"]
+    ran.result.stdout.fnmatch_lines(["STOPPED *; 1 of 2 selected episodes did not run"])
