@@ -1,4 +1,4 @@
-"""The report for everyone: rules of axe, keyboard alone, narrow screens, thousands of episodes."""
+"""Accessibility of the report, conversations side by side, and the data of episodes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from itertools import pairwise
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.builders import episode, failing
+from ci_agent_eval.contract.state import compare_states
+from ci_agent_eval.contract.trajectory import ToolCall
+from tests.builders import calling, episode, failing, tool_call, turn
 from tests.comment_reports import build_comment_report
 from tests.integration.html.browser import page_of
 from tests.integration.html.test_report import conversation, small_suite
 from tests.render_reports import LINKS, agreed, everything_wrong, regressed
+
+# The report for everyone: rules of axe, keyboard alone, narrow screens, thousands of episodes.
+
 
 WIDTHS = (390, 1280)
 
@@ -159,3 +164,156 @@ def test_every_control_has_a_name_and_every_picture_words(show):
     for landmark in ("banner", "navigation", "main", "search", "contentinfo"):
         assert opened.page.get_by_role(landmark).count() == 1, landmark
     assert opened.page.evaluate("document.documentElement.lang") == "en"
+
+
+# Any two episodes side by side: like turns face each other, and differences are marked.
+
+
+ASKED = {"role": "user", "content": "I want my money back."}
+
+
+def suite():
+    lookup = tool_call("lookup_order")
+    asking = [turn("Which order?"), {"role": "user", "content": "1002"}]
+    paid = turn("The $900 are on their way.", tool_calls=[lookup, tool_call("issue_refund")])
+    held = turn("The $900 wait for a manager.", tool_calls=[lookup, tool_call("ask_manager")])
+    return [
+        failing("refund", trajectory={"turns": [ASKED, *asking, paid]}),
+        episode("refund", iteration=2, trajectory={"turns": [ASKED, held]}),
+        episode("parcel", trajectory=None, agent="desk-v2"),
+    ]
+
+
+def list_rows(opened):
+    """Return the texts of both sides of each pair of turns."""
+    rows = opened.page.locator("#compare .turn-pair").all()
+    return [tuple(row.locator(".cell").all_inner_texts()) for row in rows]
+
+
+def test_two_chosen_rows_are_shown_side_by_side(show):
+    opened = show(page_of(suite()))
+    page = opened.page
+    page.get_by_role("button", name="compare refund #1").click()
+    assert "refund #1 is chosen" in page.locator("#compare-status").inner_text()
+    assert not page.locator("#compare").is_visible()
+    page.get_by_role("button", name="compare refund #2").click()
+    assert page.evaluate("location.hash") == "#compare=2,3"
+    assert page.evaluate("document.activeElement.id") == "compare-title"
+    rows = list_rows(opened)
+    assert len(rows) == 4
+    assert all("I want my money back." in side for side in rows[0])
+    assert ["no such turn" in right for _, right in rows] == [False, True, True, False]
+    assert opened.seen.nothing(), opened.seen
+
+
+def test_words_and_calls_that_differ_are_marked(show):
+    opened = show(page_of(suite()), fragment="#compare=2,3")
+    last = opened.page.locator("#compare .turn-pair").last
+    assert last.locator(".before mark").all_inner_texts() == ["are on their way."]
+    assert last.locator(".now mark").all_inner_texts() == ["wait for a manager."]
+    differing = last.locator(".call", has_text="differs").locator(".tool").all_inner_texts()
+    assert differing == ["issue_refund", "ask_manager"]
+    assert opened.page.locator("#compare .turn-pair").first.locator("mark").count() == 0
+
+
+def test_sides_swap_and_close_by_the_address(show):
+    opened = show(page_of(suite()), fragment="#compare=2,3")
+    page = opened.page
+    page.get_by_role("link", name="Swap sides").click()
+    assert page.locator("#compare .compared h3").all_inner_texts()[0].endswith("refund #2")
+    page.go_back()
+    assert page.locator("#compare .compared h3").all_inner_texts()[0].endswith("refund #1")
+    page.get_by_role("link", name="Close").click()
+    assert not page.locator("#compare").is_visible()
+
+
+def test_an_episode_without_a_conversation_is_compared_all_the_same(show):
+    opened = show(page_of(suite()), fragment="#compare=1,2")
+    assert "No conversation was recorded." in opened.page.locator("#compare").inner_text()
+    gone = show(page_of(suite()), fragment="#compare=1,77")
+    assert not gone.page.locator("#compare").is_visible()
+    assert gone.seen.nothing(), gone.seen
+
+
+# The words of opened episodes: traffic, agents, steered calls, states, retries.
+
+
+ANSWERED = turn(
+    source="live",
+    latency_ms=1500,
+    first_byte_ms=300,
+    tokens={"input": 90, "output": 60, "cached": 50, "reasoning": 40},
+    requested_model="gpt-5",
+    response_model="gpt-5-2026",
+    finish_reason="stop",
+    settings={"top_p": 0.5, "temperature": 0},
+    typed_output={"stars": 4},
+)
+BROKEN_OFF = turn(
+    attachments=[{"media_type": "image/png", "sha256": "ab" * 32, "size_bytes": 1200}, {}],
+    error="the answer ended early",
+    tool_calls=[{"name": "lookup", "result_unseen": True}, tool_call()],
+)
+NESTED = [
+    {"id": "1"},
+    {"id": "1.1", "name": "ask_expert", "parent": "1", "relation": "nested", "call_id": "c1"},
+    {"id": "1.2", "name": "\x1b[31m" + "x" * 999, "parent": "1"},
+]
+TRAFFIC = {
+    "requests": 4,
+    "refused": 1,
+    "failed": 1,
+    "unattributed": 2,
+    "is_shared": True,
+    "unpriced_models": ["my-model"],
+    "vendor_priced_models": ["gpt-5"],
+}
+TURNS_OF_AGENTS = [turn(agent="1"), turn(agent="1.1"), turn(agent="1.2"), turn(agent="1")]
+OF_VENDOR = {"requests": 0, "vendor_priced_models": ["gpt-5"]}
+SHOP = compare_states("shop", "database", {"a": {"x": 1}}, {"a": {"x": "</script>"}})
+
+
+def run(kind, duration=None, **fields):
+    fields |= {} if duration is None else {"duration_ms": duration}
+    return ToolCall(name="bash", result="Run one test.", test_run=kind, **fields).model_dump()
+
+
+HELD = run("full", 0, steered_by="pytest-full-suite")
+EPISODES = [
+    episode("answered", trajectory={"turns": [ANSWERED]}, traffic=TRAFFIC),
+    episode("broken off", trajectory={"turns": [BROKEN_OFF]}, traffic={"requests": 0}),
+    episode(
+        "agents", trajectory={"turns": TURNS_OF_AGENTS, "agents": NESTED}, traffic=OF_VENDOR
+    ),
+    episode("hostile", trajectory={"turns": [turn(requested_model="<b>\u202e")]}),
+    calling(HELD, run("targeted", 1200), run("targeted", 800), run("full", 312_000)).model_copy(
+        update={"scenario_id": "runs"}
+    ),
+    calling(HELD, run("targeted")).model_copy(update={"scenario_id": "a run without a time"}),
+    calling(HELD, run("targeted", 1200), run("targeted")).model_copy(
+        update={"scenario_id": "a run with a time"}
+    ),
+    episode("states", states=[SHOP]),
+    failing("retried"),
+    episode("retried", attempt=2),
+    episode(
+        "tone",
+        mode="evaluation",
+        assertions=[{"name": "is kind", "passed": True, "score": 0.8}],
+    ),
+    failing("fails"),
+    failing("only informs", gate="advisory"),
+]  # fmt: skip
+
+
+def test_every_episode_reads_as_the_golden_one(show, golden):
+    page = show(page_of(EPISODES)).page
+    words = []
+    for number in range(1, len(EPISODES) + 1):
+        row = page.locator(".episode", has=page.locator(f"#episode-{number}"))
+        row.locator(".opener").click()
+        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        words.append(" ".join(row.inner_text().split()))
+    golden("html/episodes.txt", "\n\n".join(words) + "\n")
+    scenarios = page.locator("#scenarios").inner_text()
+    assert "Evaluations: 1 of 1 conversation passed" in scenarios

@@ -1,8 +1,11 @@
-"""What the hook remembers: it denies each intent once in a session."""
+"""The hook's intents, settings and start."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.integration.steering.hook_events import (
@@ -16,6 +19,8 @@ from tests.integration.steering.hook_events import (
     sent_again,
 )
 from tests.tables import each_row
+
+# What the hook remembers: it denies each intent once in a session.
 
 
 def test_sessions_are_told_apart_and_intents_remembered_across_processes(hook_process):
@@ -130,3 +135,96 @@ def test_of_many_processes_that_ask_at_once_one_is_denied(hook_process):
         answers = list(pool.map(lambda _: is_denied(hook_process(CLAUDE, ENABLE)), range(8)))
 
     assert answers.count(True) == 1
+
+
+# The settings file of a project, as the hook reads it.
+
+
+def test_a_directory_that_covers_testpaths_of_the_event_s_folder_is_denied(hook, tmp_path):
+    (tmp_path / "steer.yaml").write_text("session: {bare_directory: covers_testpaths}\n")
+    for name, testpaths in (("a", "tests"), ("b", "tests docs")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pytest.ini").write_text(f"[pytest]\ntestpaths = {testpaths}\n")
+    event = renamed(CLAUDE, "pytest tests/")
+    options = (ENABLE, "--config", "steer.yaml")
+
+    assert is_denied(hook({**event, "cwd": str(tmp_path / "a")}, *options))
+    assert not is_denied(hook({**event, "cwd": str(tmp_path / "b")}, *options))
+
+
+def test_the_settings_reach_the_hook(hook, tmp_path):
+    (tmp_path / "steer.yaml").write_text(
+        "session:\n  pytest_full_suite_steering_message: Not so fast.\n"
+        "  dangerous_commands: [force-push]\n"
+    )
+    config = ("--config", "steer.yaml")
+    said = decided(hook(CLAUDE, *config, PYTEST_FULL_SUITE_STEERING_ENABLED="true"))
+
+    assert said["hookSpecificOutput"]["permissionDecisionReason"] == "Not so fast."
+    assert decided(hook(CLAUDE, *config, "--disable-pytest-full-suite-steering")) == ""
+    push = renamed(CLAUDE, "git push -f")
+    assert is_denied(hook(push, *config))
+    assert is_denied(hook(push, *config))
+
+
+def test_the_settings_of_the_project_are_found_from_within_it(hook, tmp_path):
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "agent-eval-steering.yaml").write_text(
+        "session: {pytest_full_suite_steering_enabled: true}\n"
+    )
+    (project / "other.yaml").write_text("session: {}\n")
+    named = {"CLAUDE_PROJECT_DIR": str(project)}
+
+    assert is_denied(hook(CLAUDE, **named))
+    assert b"steering is off" in hook(CLAUDE, "--config", "other.yaml", **named).stderr
+    assert b"other.yaml: there is no such file" in hook(CLAUDE, "--config", "other.yaml").stderr
+
+
+# How little the hook loads: an agent waits for it before each command.
+
+
+def answer_and_imports(event, folder):
+    """Names instead of milliseconds: a busy machine must not fail a test of how fast it starts."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "ci_agent_eval", "steer", "hook", ENABLE],
+        input=json.dumps(event).encode(),
+        env={**os.environ, "XDG_STATE_HOME": str(folder)},
+        capture_output=True,
+        check=True,
+        timeout=600,
+    )
+    lines = done.stderr.decode().splitlines()
+    return done.stdout, {line.rpartition("|")[2].strip() for line in lines}
+
+
+def test_nothing_is_loaded_that_takes_long(tmp_path):
+    _, loaded = answer_and_imports(CLAUDE, tmp_path)
+
+    assert {"tree_sitter", "sqlite3"} <= loaded
+    slow = ("pydantic", "yaml", "pytest", "httpx", "starlette", "github", "jinja2", "asyncio")
+    assert not loaded.intersection(slow)
+
+
+def test_what_no_command_is_needs_no_grammar(tmp_path):
+    event = {**CLAUDE, "tool_name": "Write", "tool_input": {"content": "pytest"}}
+    answer, loaded = answer_and_imports(event, tmp_path)
+
+    assert answer == b""
+    assert "ci_agent_eval.steering.hook" in loaded
+    assert not loaded.intersection({"tree_sitter", "sqlite3", "hashlib", "click"})
+
+
+def test_a_command_without_a_runner_loads_next_to_nothing(tmp_path):
+    """The standard library's `typing` alone takes half as long as starting Python."""
+    event = {
+        **CLAUDE,
+        "tool_input": {"command": "cd src && git log --oneline | head -5; echo $?"},
+    }
+    answer, loaded = answer_and_imports(event, tmp_path)
+
+    assert answer == b""
+    ours = {name for name in loaded if name.startswith("ci_agent_eval")}
+    assert "ci_agent_eval.steering.hook.command" in ours
+    assert len(ours) <= 13
+    assert not loaded.intersection({"typing", "dataclasses", "pathlib", "hashlib"})
