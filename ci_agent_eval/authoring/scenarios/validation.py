@@ -107,29 +107,13 @@ def _build_entry(
 def _merge_defaults(
     defaults: Mapping[str, LocatedValue], own: Mapping[str, LocatedValue]
 ) -> dict[str, LocatedValue]:
-    """Merge the entry's keys over the defaults, one level deep in tables.
-
-    An empty check of the entry removes the default one.
-    """
+    """Merge the entry's keys over the defaults, one level deep in tables."""
     merged = {**defaults, **own}
     for key, item in own.items():
         default = defaults.get(key)
         if default and isinstance(default.value, Mapping) and isinstance(item.value, Mapping):
-            inner = {**default.value, **item.value}
-            kept = _remove_disabled_defaults(inner, default.value) if key == "checks" else inner
-            merged[key] = LocatedValue(kept, item.line, item.column)
-            if inner and not kept:
-                del merged[key]
+            merged[key] = LocatedValue({**default.value, **item.value}, item.line, item.column)
     return merged
-
-
-def _remove_disabled_defaults(
-    checks: Mapping[str, LocatedValue], defaults: Mapping[str, LocatedValue]
-) -> dict[str, LocatedValue]:
-    """Return the checks without the defaults that the scenario sets to an empty value."""
-    removed = {name for name, check in checks.items() if check.value in ((), {})}
-    removed &= {name for name, check in defaults.items() if check.value}
-    return {name: check for name, check in checks.items() if name not in removed}
 
 
 def _build_problem(error: ValueError, merged: LocatedValue, header_line: int) -> LocatedProblem:

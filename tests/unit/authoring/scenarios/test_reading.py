@@ -181,24 +181,6 @@ def test_columns_of_inner_keys():
     assert scenario.entry.goal.tool_called == "refund"
 
 
-def test_a_default_check_is_taken_back_by_an_empty_one():
-    text = """
-defaults:
-  fixed_responses: [hi]
-  checks: {forbidden_tools: [refund]}
-scenarios:
-  - {id: a}
-  - {id: b, checks: {forbidden_tools: []}}
-  - {id: c, checks: {forbidden_tools: [], max_tool_calls: 0}}
-"""
-    found = parse(text, "s.yaml")
-    assert [[type(check).__name__ for check in each.checks] for each in found] == [
-        ["ForbiddenTools"],
-        [],
-        ["ToolCallLimits"],
-    ]
-
-
 def test_a_file_that_is_too_large_or_not_there(tmp_path):
     (tmp_path / "large.json").write_bytes(b" " * (MAX_BYTES + 1))
     for name, said in (
