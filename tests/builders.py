@@ -16,7 +16,7 @@ from ci_agent_eval.contract.episode import Episode
 from ci_agent_eval.contract.findings import Finding, SourceFile, SuiteStop
 from ci_agent_eval.contract.results import JournalLine, Session
 from ci_agent_eval.contract.scenario_manifest import ScenarioManifest, parse_manifest
-from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.gate.model import GatePolicy
 from ci_agent_eval.gate.report import Report, build_report
 from ci_agent_eval.results.join import build_pytest_address
 

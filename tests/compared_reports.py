@@ -10,7 +10,7 @@ from ci_agent_eval.analysis.comparison.model import (
     NoBaseline,
 )
 from ci_agent_eval.contract.episode import Episode
-from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.gate.model import GatePolicy
 from ci_agent_eval.gate.report import Report
 from tests.builders import (
     HOSTILE,

@@ -17,7 +17,7 @@ from ci_agent_eval.contract.findings import (
     StoppedRun,
 )
 from ci_agent_eval.contract.results import CollectionSkip, RemovedScenario, Session
-from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.gate.model import GatePolicy
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.links import Links
 from tests.builders import (

@@ -52,8 +52,8 @@ from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.terminal.report import render_terminal
 from ci_agent_eval.results.baselines.artifact import build_artifact_source
 from ci_agent_eval.results.baselines.load import ARTIFACT
-from ci_agent_eval.runner import RunProgress
 from ci_agent_eval.runner.interpreter import find_suite_python
+from ci_agent_eval.runner.progress import RunProgress
 
 if TYPE_CHECKING:
     from ci_agent_eval.github.client import GitHubApi

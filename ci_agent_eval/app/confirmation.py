@@ -42,7 +42,9 @@ from ci_agent_eval.contract.wording import pluralize
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.results.confirmation import find_run_problem, hash_file
-from ci_agent_eval.runner import RunProgress, SuiteCommand, SuiteRun, run_suite
+from ci_agent_eval.runner.process import SuiteCommand
+from ci_agent_eval.runner.progress import RunProgress
+from ci_agent_eval.runner.suite import SuiteRun, run_suite
 from ci_agent_eval.storage.git import GitError, describe_failure, run_git
 from ci_agent_eval.storage.regular_file import open_regular
 from ci_agent_eval.storage.run_folder import ReportFolder

@@ -15,7 +15,7 @@ from typing import IO
 
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.redaction import Redactor
-from ci_agent_eval.runner import filter_suite_environ
+from ci_agent_eval.runner.suite import filter_suite_environ
 
 Echo = Callable[[str], None]
 

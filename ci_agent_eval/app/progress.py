@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ci_agent_eval.runner.progress import EpisodeInProgress, FirstFailure, RunProgress
 
 PLAIN_SECONDS = 30.0
-"""Time between two plain lines, so that a job's log stays short."""
+"""Time between plain lines, so that a job's log stays short; the report follows a short run."""
 MOST_RUNNING = 5
 """Running episodes that are shown, the longest running first."""
 MOST_CAUSES = 50
@@ -81,9 +81,9 @@ class ProgressLine:
             self._drawn = (self._style.paint(line, code), *self._list_running(progress.running))
             self._draw()
             return
-        self._print_causes(progress.causes)
         if self._clock() >= self._next:
             self._next = self._clock() + PLAIN_SECONDS
+            self._print_causes(progress.causes)
             self._print(f"agent-eval: {line}")
 
     def end(self) -> None:

@@ -24,7 +24,9 @@ from ci_agent_eval.contract.results import SESSION_NAME, AdaptivePlan, Predicted
 from ci_agent_eval.errors import InputError
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.results.load import load_results
-from ci_agent_eval.runner import RunProgress, SuiteCommand, SuiteRun, run_suite
+from ci_agent_eval.runner.process import SuiteCommand
+from ci_agent_eval.runner.progress import RunProgress
+from ci_agent_eval.runner.suite import SuiteRun, run_suite
 from ci_agent_eval.storage.git import GitError, describe_failure, run_git
 from ci_agent_eval.storage.run_folder import ReportFolder
 

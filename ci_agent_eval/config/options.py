@@ -20,7 +20,7 @@ from ci_agent_eval.contract.budget_kinds import SUITE_BUDGET_KINDS
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.episode import PassedOnRetry
 from ci_agent_eval.contract.scenario_manifest import MANIFEST_NAME, QuarantineEntry
-from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.gate.model import GatePolicy
 
 ACKNOWLEDGED_NAME = "agent-eval-acknowledged.toml"
 DEFAULT_ARTIFACT = "agent-eval-report"

@@ -36,14 +36,8 @@ from ci_agent_eval.contract.base import SCHEMA_VERSION, SchemaVersion
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.findings import FindingKind, MissingShards
 from ci_agent_eval.contract.scenario_manifest import ScenarioManifest
-from ci_agent_eval.gate import (
-    GatePolicy,
-    Judgement,
-    Verdict,
-    decide_verdict,
-    find_required_share,
-    is_passing,
-)
+from ci_agent_eval.gate.decision import decide_verdict, find_required_share, is_passing
+from ci_agent_eval.gate.model import GatePolicy, Judgement, Verdict
 from ci_agent_eval.gate.waivers import apply_quarantine
 
 _CUT_SHORT: frozenset[FindingKind] = frozenset(

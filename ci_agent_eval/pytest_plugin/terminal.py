@@ -105,14 +105,14 @@ class EpisodeReports:
             ordered = sorted(self._records.values(), key=lambda record: record["key"])
 
             config = terminalreporter.config
-            is_listed = config.option.episode_asked is None
-            listed = ordered if is_listed else _select_listed(ordered, select_unnamed(ordered))
+            # `agent-eval run` prints its own report after pytest's output.
+            shown = [] if config.option.episode_watched else ordered
             costs = [cost for attempt in self._costs.values() for cost in attempt]
-            lines = render_summary(ordered, listed, costs) if ordered else ()
+            lines = render_summary(ordered, shown, costs) if ordered else ()
             sizes = Counter(_get_scenario(record) for record in ordered)
             width = config.get_terminal_writer().fullwidth
             rootdir = os.path.relpath(config.rootpath, config.invocation_params.dir)
-            for line, markup in render_failure_blocks(ordered, sizes, width, rootdir):
+            for line, markup in render_failure_blocks(shown, sizes, width, rootdir):
                 terminalreporter.write_line(line, **markup)
             for line in (*notes, *lines):
                 terminalreporter.write_line(make_printable(line))
@@ -121,7 +121,7 @@ class EpisodeReports:
 def hide_shown_failures(
     terminalreporter: pytest.TerminalReporter,
 ) -> Generator[None, None, None]:
-    """Keep out of pytest's lists what a block says whole, in a run by `agent-eval run`."""
+    """Keep out of pytest's lists what the report of `agent-eval run` says whole."""
     stats = terminalreporter.stats
     failed = stats.get("failed", [])
     if terminalreporter.config.option.episode_asked is None or not failed:
@@ -154,14 +154,6 @@ def _is_one_line(report: pytest.TestReport) -> bool:
     text = report.longreprtext.strip()
     is_plain = "\n" not in text and len(text) <= MAX_LINE and not report.sections
     return record is not None and record["failure"] is not None and is_plain
-
-
-def _select_listed(
-    episodes: Sequence[SummaryRecord], unnamed: Sequence[SummaryRecord]
-) -> list[SummaryRecord]:
-    """Return the episodes of which no block tells: the unnamed ones, and those that passed."""
-    keys = {tuple(record["key"]) for record in unnamed}
-    return [one for one in episodes if one["failure"] is None or tuple(one["key"]) in keys]
 
 
 def render_summary(
@@ -293,16 +285,6 @@ def render_failure_blocks(
     for group in reversed(ordered[:MAX_BLOCKS]):
         yield from _render_block(group, sizes, width, rootdir)
         yield "", _PLAIN
-
-
-def select_unnamed(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the failed episodes whose scenario no block of `render_failure_blocks` names."""
-    return [
-        record
-        for number, group in enumerate(_group_by_cause(records))
-        for record in group.records
-        if number >= MAX_BLOCKS or len(group.scenarios) > 1
-    ]
 
 
 def _group_by_cause(records: Sequence[Mapping[str, Any]]) -> list[_Group]:

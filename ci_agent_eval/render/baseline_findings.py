@@ -25,8 +25,8 @@ from ci_agent_eval.analysis.comparison.model import (
     SuiteChange,
 )
 from ci_agent_eval.analysis.waivers import find_waiver
-from ci_agent_eval.gate import Reason, ReasonKind
 from ci_agent_eval.gate.failure_groups import index_comparison
+from ci_agent_eval.gate.model import Reason, ReasonKind
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.comparison_wording import (

@@ -12,19 +12,14 @@ from ci_agent_eval.analysis.comparison.findings import MetricIncrease, compute_i
 from ci_agent_eval.analysis.comparison.model import Comparison, MetricChange, SuiteChange
 from ci_agent_eval.analysis.evaluation_totals import EvaluationTally
 from ci_agent_eval.analysis.failure_causes import CauseGroup
-from ci_agent_eval.gate import (
-    Reason,
-    ReasonKind,
-    ScenarioStatus,
-    find_shortfalls,
-    sum_suite_rate_tallies,
-)
 from ci_agent_eval.gate.failure_groups import (
     group_errors,
     group_failures,
     index_comparison,
     is_broken,
 )
+from ci_agent_eval.gate.model import Reason, ReasonKind, ScenarioStatus
+from ci_agent_eval.gate.reasons import find_shortfalls, sum_suite_rate_tallies
 from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.findings import describe_findings

@@ -14,8 +14,8 @@ from ci_agent_eval.analysis.failure_causes import CAUSE_ROLES
 from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests
 from ci_agent_eval.analysis.summary import Totals
 from ci_agent_eval.contract.findings import SourceFile
-from ci_agent_eval.gate import Reason, ReasonKind, VerdictConclusion
 from ci_agent_eval.gate.failure_groups import index_comparison
+from ci_agent_eval.gate.model import Reason, ReasonKind, VerdictConclusion
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.baseline_findings import BaselineFinding, build_baseline_findings
 from ci_agent_eval.render.behaviour_diff import list_changed_answer

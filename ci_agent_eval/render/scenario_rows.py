@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ci_agent_eval.analysis.comparison.model import ScenarioChange, ScenarioComparison
 from ci_agent_eval.analysis.summary import FailedAssertion, ScenarioSummary
-from ci_agent_eval.gate import Judgement, ScenarioStatus
+from ci_agent_eval.gate.model import Judgement, ScenarioStatus
 from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.baseline_findings import BaselineFinding

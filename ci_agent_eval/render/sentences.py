@@ -27,7 +27,7 @@ from ci_agent_eval.contract.findings import (
     RepeatedShard,
     StoppedRun,
 )
-from ci_agent_eval.gate import Reason, ReasonData
+from ci_agent_eval.gate.model import Reason, ReasonData
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import count_noun, format_count, format_percent
 

@@ -61,16 +61,11 @@ def test_on_a_terminal_pytest_and_progress_are_in_the_same_colours(folder, color
 
 
 @pytest.mark.parametrize("arguments", ["-q -n 2", "-p no:terminal"])
-def test_in_a_job_each_cause_is_one_line(folder, arguments):
+def test_in_a_job_the_report_alone_has_the_causes_of_a_short_run(folder, arguments):
     done = run_agent_eval("run", ".", "--", *arguments.split(), cwd=folder, CI="true")
     assert done.returncode == 1
-    # A slow run also prints its counts every 30 seconds.
-    error, failure = sorted(line for line in done.stderr.splitlines() if ": new " in line)
-    missing = "ModuleNotFoundError: No module named 'acme_crm' (test_suite.py:18)"
-    assert error == f"agent-eval: new error in second: {missing}"
-    check = 'assert episode.turns[0].content == "Bye"'
-    assert failure.startswith(f"agent-eval: new failure in first: {check}: assert 'Hello' == 'Bye'")
-    assert failure.endswith(" (test_suite.py:10)")
+    assert ": new " not in done.stderr
+    assert done.stdout.count("agent-eval run test_suite.py --scenario first\n") == 1
     # A report from another folder names the file from there.
     (folder / "below").mkdir()
     results = ["--results", "../agent-eval-report", "--format", "text"]
@@ -81,9 +76,7 @@ def test_in_a_job_each_cause_is_one_line(folder, arguments):
 def test_the_command_of_a_failure_can_be_copied_from_another_folder(folder):
     done = run_agent_eval("run", folder.name, cwd=folder.parent, CI="true")
     lines = [line for line in done.stdout.splitlines() if line.endswith("--scenario first")]
-    commands = [line.split()[2:] for line in lines]
-    assert len(commands) == 2  # pytest's summary and the report have it
-    assert commands[0] == commands[1]
-    again = run_agent_eval(*commands[0], cwd=folder.parent, CI="true")
+    (command,) = [line.split()[2:] for line in lines]
+    again = run_agent_eval(*command, cwd=folder.parent, CI="true")
     assert again.returncode == 1, again.stdout
     assert "1 episode: 1 failed" in again.stdout

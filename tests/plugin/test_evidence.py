@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.gate.model import GatePolicy
 from ci_agent_eval.gate.report import build_report
 from ci_agent_eval.render.formats.document import render_verdict
 from ci_agent_eval.render.links import Links

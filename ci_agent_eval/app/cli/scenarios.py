@@ -116,8 +116,9 @@ def _collect_scenarios(
     settings: Settings, paths: tuple[str, ...], pytest_args: tuple[str, ...], python: str | None
 ) -> FoundScenarios:
     from ci_agent_eval.app.scenario_update import find_listed_scenarios
-    from ci_agent_eval.runner import SuiteCommand, list_scenarios
     from ci_agent_eval.runner.interpreter import find_suite_python
+    from ci_agent_eval.runner.process import SuiteCommand
+    from ci_agent_eval.runner.suite import list_scenarios
 
     command = SuiteCommand(
         report_dir=Path(settings.report_dir),

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from ci_agent_eval.analysis.failure_causes import CauseRole
-from ci_agent_eval.gate import ReasonKind
 from ci_agent_eval.gate.failure_groups import group_failures
+from ci_agent_eval.gate.model import ReasonKind
 from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.cards.model import (
     SENTENCE_LIMIT,

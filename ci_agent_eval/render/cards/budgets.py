@@ -40,11 +40,16 @@ from ci_agent_eval.render.scenario_rows import ScenarioRow
 def build_budget_cards(facts: CardFacts) -> Iterator[CauseCard]:
     """Yield a card for each scenario over budget, or for several over the same budgets.
 
-    The card of a scenario that fails has no diff: the card of its failure shows one.
+    A scenario that fails the gate alone has them in the card of its failure, see `list_overruns`.
+    The card of another scenario that fails has no diff: the card of its failure shows one.
     """
     compared = index_comparison(facts.report)
-    failing = {
-        get_key(one.scenario) for group in group_failures(facts.report) for one in group.scenarios
+    groups_of_failures = group_failures(facts.report)
+    failing = {get_key(one.scenario) for group in groups_of_failures for one in group.scenarios}
+    alone = {
+        get_key(group.first.scenario)
+        for group in groups_of_failures
+        if group.role == "gates" and len(group.scenarios) == 1
     }
     pairs = {(pair.scenario_id, pair.agent): pair for pair in facts.report.pairs}
     found: dict[ScenarioKey | None, list[BudgetOverrun]] = {}
@@ -53,6 +58,8 @@ def build_budget_cards(facts: CardFacts) -> Iterator[CauseCard]:
         found.setdefault(None if row is None else row.key, []).append(overrun)
     groups: dict[tuple[bool, tuple[str, ...]], list[ScenarioKey]] = {}
     for key, overruns in found.items():
+        if key in alone:
+            continue
         if key is None:
             yield from _build_suite_budget_cards(overruns)
         else:
@@ -74,6 +81,15 @@ def build_budget_cards(facts: CardFacts) -> Iterator[CauseCard]:
             summary = join_phrases([head, ("for example ", *lines[0])], " · ")
             example = facts.build_example(rows[keys[0]])
             yield CauseCard(role, summary, [ListBlock(lines)], frozenset(keys), example)
+
+
+def list_overruns(facts: CardFacts, key: ScenarioKey) -> Iterator[Phrase]:
+    """Yield a line if a scenario is over budgets, for the card of its failure."""
+    found = [one for row, one in facts.overruns if row is not None and row.key == key]
+    if found:
+        compared = index_comparison(facts.report).get(key)
+        texts = [_write_overrun(one, _find_former_value(one, compared)) for one in found]
+        yield ("over budget: ", *join_phrases(texts, ", "))
 
 
 def _list_call_lines(

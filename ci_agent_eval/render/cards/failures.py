@@ -18,14 +18,15 @@ from ci_agent_eval.analysis.failure_causes import (
 )
 from ci_agent_eval.analysis.waivers import find_waiver
 from ci_agent_eval.contract.wording import build_natural_key, replace_varying_parts
-from ci_agent_eval.gate import Judgement
 from ci_agent_eval.gate.failure_groups import group_errors, group_failures, index_comparison
+from ci_agent_eval.gate.model import Judgement
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.behaviour_diff import (
     list_diff_lines,
     list_state_lines,
     list_trajectory_lines,
 )
+from ci_agent_eval.render.cards.budgets import list_overruns
 from ci_agent_eval.render.cards.model import (
     SENTENCE_LIMIT,
     CardBlock,
@@ -179,6 +180,8 @@ class _FailureCard:
         """Yield the requirement, the base run again, and acknowledgements that ended."""
         if self._size == 1 and (required := describe_required_passes(self._rows[0].judgement)):
             yield (required,)
+        if self._size == 1 and self._group.role == "gates":
+            yield from list_overruns(self._facts, self._keys[0])
         for one in self._compared:
             name: Phrase = (Quoted(one.scenario_id), ": ") if self._size > 1 else ()
             if again := describe_confirmation(one):

@@ -10,7 +10,7 @@ from ci_agent_eval.analysis.comparison.findings import ComparisonFindingKind
 from ci_agent_eval.analysis.failure_causes import (
     CauseRole,
 )
-from ci_agent_eval.gate import Reason, ReasonKind
+from ci_agent_eval.gate.model import Reason, ReasonKind
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.cards.failures import advise_on_module
 from ci_agent_eval.render.cards.model import (

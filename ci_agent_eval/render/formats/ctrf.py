@@ -15,7 +15,7 @@ from typing import Any
 
 from ci_agent_eval.analysis.summary import ScenarioSummary
 from ci_agent_eval.contract.episode import Outcome
-from ci_agent_eval.gate import ScenarioStatus
+from ci_agent_eval.gate.model import ScenarioStatus
 from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.escape import EMPTY, cut_bytes, visible_line, visible_lines
 from ci_agent_eval.render.formats.annotations import MESSAGE_BYTES, TITLE_BYTES

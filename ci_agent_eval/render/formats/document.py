@@ -20,14 +20,8 @@ from ci_agent_eval.analysis.summary import ScenarioSummary, Summary
 from ci_agent_eval.contract.base import ReportTitle
 from ci_agent_eval.contract.findings import Finding
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.gate import (
-    GatePolicy,
-    Judgement,
-    Reason,
-    ScenarioStatus,
-    Thresholds,
-    decide_verdict,
-)
+from ci_agent_eval.gate.decision import decide_verdict
+from ci_agent_eval.gate.model import GatePolicy, Judgement, Reason, ScenarioStatus, Thresholds
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render.escape import visible_line
 from ci_agent_eval.render.headline import render_headline

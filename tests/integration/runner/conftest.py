@@ -7,7 +7,8 @@ import os
 import pytest
 
 from ci_agent_eval.contract.results import Results, Session
-from ci_agent_eval.runner import SuiteCommand, SuiteRun, run_suite
+from ci_agent_eval.runner.process import SuiteCommand
+from ci_agent_eval.runner.suite import SuiteRun, run_suite
 from tests.integration.runner.rig import QUIET
 
 SUITE = """

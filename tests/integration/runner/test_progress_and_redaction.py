@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ci_agent_eval.redaction import Redactor
-from ci_agent_eval.runner import RunProgress
-from ci_agent_eval.runner.progress import JournalTail
+from ci_agent_eval.runner.progress import JournalTail, RunProgress
 from ci_agent_eval.runner.suite import redact_xml
 
 

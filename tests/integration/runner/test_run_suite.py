@@ -9,8 +9,9 @@ import pytest
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.results.load import load_results
-from ci_agent_eval.runner import RunProgress, SuiteCommand, SuiteRun
-from ci_agent_eval.runner.suite import build_suite_command
+from ci_agent_eval.runner.process import SuiteCommand
+from ci_agent_eval.runner.progress import RunProgress
+from ci_agent_eval.runner.suite import SuiteRun, build_suite_command
 from tests.integration.runner.rig import QUIET
 
 

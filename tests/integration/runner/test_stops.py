@@ -36,7 +36,8 @@ def test_a_suite_that_does_not_stop_is_killed_after_its_grace(tmp_path, environ)
     parent = """
 import os, signal
 from pathlib import Path
-from ci_agent_eval.runner import SuiteCommand, run_suite
+from ci_agent_eval.runner.process import SuiteCommand
+from ci_agent_eval.runner.suite import run_suite
 
 def emit(line):
     if "deaf" in line:
@@ -94,7 +95,8 @@ def test_a_killed_runner_leaves_no_suite(tmp_path, environ):
     parent = """
 import os
 from pathlib import Path
-from ci_agent_eval.runner import SuiteCommand, run_suite
+from ci_agent_eval.runner.process import SuiteCommand
+from ci_agent_eval.runner.suite import run_suite
 
 os.set_inheritable(os.open("alive", os.O_WRONLY), True)
 run_suite(SuiteCommand(Path("report"), ["."]), environ=os.environ, emit=print)

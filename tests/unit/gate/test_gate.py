@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.findings import SourceFile
-from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.gate.model import GatePolicy
 from ci_agent_eval.render.sentences import describe_reason
 from tests.builders import episode, evaluated, failing, finding, report
 from tests.tables import each_row

@@ -11,7 +11,7 @@ from ci_agent_eval.analysis.comparison.model import AllowedIncreases, NoBaseline
 from ci_agent_eval.contract.budgets import SuiteBudgets
 from ci_agent_eval.contract.results import CollectionSkip, RemovedScenario, Session, Shard
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.gate.model import GatePolicy
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
 from ci_agent_eval.render.sentences import describe_finding, describe_reason
 from tests.builders import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ci_agent_eval.analysis.comparison.model import AllowedIncreases
 from ci_agent_eval.contract.findings import MissingShards
-from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.gate.model import GatePolicy
 from ci_agent_eval.render.markdown.report import render_comment
 from ci_agent_eval.render.report_view import build_report_view
 from ci_agent_eval.render.terminal.report import render_terminal

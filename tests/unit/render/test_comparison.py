@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.gate.model import GatePolicy
 from ci_agent_eval.render.formats.annotations import list_annotations
 from ci_agent_eval.render.formats.ctrf import render_ctrf
 from ci_agent_eval.render.html.page import render_html

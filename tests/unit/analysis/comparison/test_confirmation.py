@@ -13,7 +13,7 @@ from ci_agent_eval.analysis.comparison.model import ComparePolicy
 from ci_agent_eval.analysis.comparison.suite_change import SuiteSample, compute_suite_change
 from ci_agent_eval.analysis.loaded_results import ConfirmationRuns, build_episode_record
 from ci_agent_eval.app.confirmation import plan_repeats
-from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.gate.model import GatePolicy
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
 from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.markdown.report import render_comment

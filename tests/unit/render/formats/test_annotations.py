@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_agent_eval.analysis.loaded_results import JUnitCase, OutcomeTally, PlainTests
-from ci_agent_eval.gate import GatePolicy
+from ci_agent_eval.gate.model import GatePolicy
 from ci_agent_eval.render.formats.annotations import (
     Annotation,
     count_unplaced,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ci_agent_eval.analysis.comparison.model import AllowedIncreases
 from ci_agent_eval.contract.findings import MissingShards
 from ci_agent_eval.errors import InputError
-from ci_agent_eval.gate import GatePolicy, Thresholds
+from ci_agent_eval.gate.model import GatePolicy, Thresholds
 from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
 from ci_agent_eval.render.headline import render_headline
 from tests.builders import agreement, baseline, episode, evaluated, failing, finding, report, turn

@@ -11,7 +11,8 @@ import pytest
 from ci_agent_eval.analysis.loaded_results import LoadedResults
 from ci_agent_eval.analysis.summary import summarize_results
 from ci_agent_eval.contract.budgets import SuiteBudgets
-from ci_agent_eval.gate import GatePolicy, decide_verdict
+from ci_agent_eval.gate.decision import decide_verdict
+from ci_agent_eval.gate.model import GatePolicy
 from ci_agent_eval.results.load import load_results
 from tests.tables import each_row, read_sections, write_sections
 
