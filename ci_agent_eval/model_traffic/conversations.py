@@ -1,9 +1,9 @@
 """The conversations and agents that the model calls of an episode belong to. Pure.
 
 Each request repeats its conversation. A call therefore continues the earlier call whose messages
-and answer begin the messages of its request; frameworks that rewrite the answer, or shorten
-the history, are recognized by less. A conversation that begins while a tool call of another one is
-open is that of a nested agent.
+begin those of its request, which then has the answer, perhaps rewritten; if a framework shortens
+the history, it continues the call whose tool call it answers. A conversation that begins while a
+tool call of another one is open is that of a nested agent.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, groupby
 from typing import Any
 
 from ci_agent_eval.contract.trajectory import AgentRelation, ToolCall, TrajectoryAgent
@@ -53,7 +54,7 @@ class ConversationStep:
     """System text and tools, which differ between agents."""
     agent: TrajectoryAgent
     predecessor: ConversationStep | None
-    new_messages: tuple[RequestMessage, ...]
+    new_messages: Sequence[RequestMessage]
     """Messages since the predecessor's answer."""
     is_continued: bool = False
     is_repeated: bool = False
@@ -94,22 +95,6 @@ def is_failed(call: ModelCall) -> bool:
     return has_error or is_broken
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """A comparable part of a conversation, without ids, which frameworks may change."""
-
-    key: tuple[Hashable, ...]
-    message: int
-    """Position of its message in the request."""
-
-    @property
-    def is_answer(self) -> bool:
-        return self.key[0] == "answer"
-
-
-_Index = dict[Hashable, list[ConversationStep]]
-
-
 @dataclass(eq=False)
 class _AgentTree:
     """The agents so far; those of handoffs into one another are a family."""
@@ -118,84 +103,50 @@ class _AgentTree:
     _families: dict[str, str] = field(default_factory=dict)
     """Id of the first agent of the family, by id."""
     _children: Counter[str | None] = field(default_factory=Counter)
-    _running: set[tuple[int, int]] = field(default_factory=set)
-    """Tool calls that have run an agent."""
-
-    def find_root(self, instructions: Hashable) -> TrajectoryAgent:
-        """Return the agent of these instructions that no other agent started."""
-        return self._find_or_add(("root", instructions), instructions)
-
-    def find_new(
-        self, instructions: Hashable, open_call: tuple[ConversationStep, ToolCall] | None
-    ) -> TrajectoryAgent:
-        """Return the agent of a conversation that begins while a tool call is open, or none."""
-        if open_call is None:
-            return self.find_root(instructions)
-        step, call = open_call
-        if _HANDOFF.fullmatch(call.name):
-            return self._hand_over(step, call, instructions)
-        self._running.add((id(step), id(call)))
-        return self._find_or_add(
-            ("nested", id(step), id(call), instructions),
-            instructions,
-            parent=step.agent.id,
-            relation="nested",
-            name=call.name,
-            call_id=call.id,
-        )
 
     def find_next(self, instructions: Hashable, before: ConversationStep) -> TrajectoryAgent:
         """Return the agent that continues a conversation."""
         if before.instructions == instructions:
             return before.agent
-        family = self._families[before.agent.id]
         calls = () if before.answer is None else before.answer.tool_calls
         handoff = next((call for call in calls if _HANDOFF.fullmatch(call.name)), None)
-        if handoff is None:  # instructions may change with the time, or the state of the agent
-            return self._by_role.get(("family", family, instructions), before.agent)
-        return self._hand_over(before, handoff, instructions)
+        if handoff is not None:
+            return self.find_started(instructions, before, handoff)
+        # Instructions may change with the time, or the state of the agent.
+        family = self._families[before.agent.id]
+        return self._by_role.get(("family", family, instructions), before.agent)
 
-    def has_run(self, step: ConversationStep, call: ToolCall) -> bool:
-        """Return whether the tool call has run an agent."""
-        return (id(step), id(call)) in self._running
-
-    def _hand_over(
-        self, step: ConversationStep, call: ToolCall, instructions: Hashable
+    def find_started(
+        self, instructions: Hashable, step: ConversationStep, call: ToolCall
     ) -> TrajectoryAgent:
-        return self._find_or_add(
-            ("family", self._families[step.agent.id], instructions),
-            instructions,
-            parent=step.agent.id,
-            relation="handoff",
-            name=_find_handoff_target(call),
-            call_id=call.id,
+        """Return the agent that a tool call has started."""
+        parent = step.agent.id
+        if _HANDOFF.fullmatch(call.name):
+            key: Hashable = ("family", self._families[parent], instructions)
+            relation: AgentRelation = "handoff"
+            name = _find_handoff_target(call)
+        else:
+            key = ("nested", id(step), id(call), instructions)
+            relation, name = "nested", call.name
+        return self.find_or_add(
+            key, instructions, name=name, parent=parent, relation=relation, call_id=call.id
         )
 
-    def _find_or_add(
-        self,
-        key: Hashable,
-        instructions: Hashable,
-        *,
-        parent: str | None = None,
-        relation: AgentRelation | None = None,
-        name: str | None = None,
-        call_id: str | None = None,
-    ) -> TrajectoryAgent:
-        if key in self._by_role:
-            return self._by_role[key]
-        self._children[parent] += 1
-        number = self._children[parent]
-        agent = TrajectoryAgent(
-            id=str(number) if parent is None else f"{parent}.{number}",
-            name=name,
-            parent=parent,
-            relation=relation,
-            call_id=call_id,
-        )
-        family = self._families[parent] if parent and relation == "handoff" else agent.id
-        self._families[agent.id] = family
-        self._by_role[key] = self._by_role["family", family, instructions] = agent
-        return agent
+    def find_or_add(self, key: Hashable, instructions: Hashable, **fields: Any) -> TrajectoryAgent:
+        """Return the agent with a key; `fields` are those of a new one."""
+        if key not in self._by_role:
+            parent = fields.get("parent")
+            self._children[parent] += 1
+            number = str(self._children[parent])
+            agent = TrajectoryAgent(id=f"{parent}.{number}" if parent else number, **fields)
+            is_handoff = agent.relation == "handoff"
+            family = self._families[agent.id] = self._families[parent] if is_handoff else agent.id
+            self._by_role[key] = self._by_role["family", family, instructions] = agent
+        return self._by_role[key]
+
+
+_Key = tuple[Hashable, ...]
+"""A comparable part of a conversation, without ids, which frameworks may change."""
 
 
 @dataclass(eq=False)
@@ -203,15 +154,15 @@ class ConversationReader:
     """Reads model calls, each once; later ones may continue the conversations of earlier ones."""
 
     steps: list[ConversationStep] = field(default_factory=list)
-    _after: _Index = field(default_factory=lambda: defaultdict(list))
-    """Steps by their messages with the answer."""
-    _requests: _Index = field(default_factory=lambda: defaultdict(list))
-    """Steps by their messages without the answer."""
-    _answers: _Index = field(default_factory=lambda: defaultdict(list))
-    """Steps by their answer alone."""
-    _stored: dict[str, tuple[ConversationStep, Hashable]] = field(default_factory=dict)
-    """Steps by the id of their answer or conversation at the provider, with its messages."""
+    _by_request: dict[Hashable, list[ConversationStep]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """Steps by the messages of their request."""
+    _stored: dict[str, ConversationStep] = field(default_factory=dict)
+    """Steps by the id of their answer or conversation at the provider."""
     _agents: _AgentTree = field(default_factory=_AgentTree)
+    _running: set[tuple[int, int]] = field(default_factory=set)
+    """Ids of steps and of their tool calls that have run an agent."""
     _first_of_prompt: int = 0
     """Steps before it belong to earlier prompts; their open tool calls stay unanswered."""
 
@@ -226,101 +177,98 @@ class ConversationReader:
         """
         first = len(self.steps)
         for call in calls:
-            self._add(call, find_prompt(call))
+            prompt = find_prompt(call)
+            if self.steps and self.steps[-1].prompt is not prompt:
+                self._first_of_prompt = len(self.steps)
+            self._add(call, prompt)
         return self.steps[first:]
 
     def _add(self, call: ModelCall, prompt: KnownPrompt | None) -> None:
-        if self.steps and self.steps[-1].prompt is not prompt:
-            self._first_of_prompt = len(self.steps)
-        request = call.request
-        messages = () if request is None else request.messages
-        items = tuple(_list_items(messages))
-        stored = self._find_stored(request)
-        prefixes = _hash_prefixes(items, None if stored is None else stored[1])
+        request, answer = call.request, find_usable_answer(call)
+        items = [] if request is None else list(_list_items(request.messages))
+        prefixes = _hash_prefixes(items, None if request is None else request.previous_response_id)
+        agent, before, new_messages = self._place(call, items, prefixes)
         step = ConversationStep(
-            call,
-            request,
-            find_usable_answer(call),
-            prompt,
-            _get_instructions(request),
-            *self._place(call, items, prefixes, stored),
+            call, request, answer, prompt, _get_instructions(request), agent, before, new_messages
         )
-        if step.predecessor is not None:
-            step.predecessor.is_continued = True
-        self._register(step, prefixes[-1])
+        if before is not None:
+            before.is_continued = True
+        self.steps.append(step)
+        if request is not None:
+            self._by_request[prefixes[-1]].append(step)
+            for name in (request.previous_response_id, None if answer is None else answer.id):
+                if name is not None:
+                    self._stored[name] = step
 
     def _place(
         self,
         call: ModelCall,
-        items: Sequence[_Item],
+        items: Sequence[tuple[_Key, int]],
         prefixes: Sequence[Hashable],
-        stored: tuple[ConversationStep, Hashable] | None,
-    ) -> tuple[TrajectoryAgent, ConversationStep | None, tuple[RequestMessage, ...]]:
+    ) -> tuple[TrajectoryAgent, ConversationStep | None, Sequence[RequestMessage]]:
         """Return the agent, predecessor and new messages of a request."""
         request = call.request
         instructions = _get_instructions(request)
         if request is None:
             last = self.steps[-1] if self.steps else None
-            agent = last.agent if last else self._agents.find_root(instructions)
-            return agent, last, ()
-        for earlier in self._requests.get(prefixes[-1], ()):
+            return last.agent if last else self._find_root(instructions), last, ()
+        for earlier in self._by_request.get(prefixes[-1], ()):
             if not earlier.is_repeated and not _is_complete(earlier):
                 earlier.is_repeated = True
                 return earlier.agent, earlier.predecessor, earlier.new_messages
-        found = (stored[0], 0) if stored else self._find_predecessor(request, items, prefixes)
-        if found is None:
-            open_call = self._find_open_call(call, request)
-            agent = self._agents.find_new(instructions, open_call)
-            return agent, None, _select_last_input(request.messages)
-        before, matched = found
-        first_new = items[matched - 1].message + 1 if matched else 0
-        agent = self._agents.find_next(instructions, before)
-        return agent, before, request.messages[first_new:]
-
-    def _find_stored(
-        self, request: ModelRequest | None
-    ) -> tuple[ConversationStep, Hashable] | None:
-        """Return the step whose conversation the provider has stored."""
-        if request is None or request.previous_response_id is None:
-            return None
-        return self._stored.get(request.previous_response_id)
+        stored = self._stored.get(request.previous_response_id or "")
+        before, matched = (stored, 0) if stored else self._find_predecessor(items, prefixes)
+        if before is None:
+            before, matched = self._find_by_result(request, items)
+        if before is not None:
+            first_new = items[matched - 1][1] + 1 if matched else 0
+            agent = self._agents.find_next(instructions, before)
+            return agent, before, request.messages[first_new:]
+        agent = self._find_new_agent(call, request)
+        return agent, None, _select_last_input(request.messages)
 
     def _find_predecessor(
-        self, request: ModelRequest, items: Sequence[_Item], prefixes: Sequence[Hashable]
-    ) -> tuple[ConversationStep, int] | None:
-        """Return the continued step and the number of items up to its answer."""
-        for count in range(len(items), 0, -1):
-            if steps := self._after.get(prefixes[count]):
-                return next((one for one in steps if not one.is_continued), steps[-1]), count
-        answers = [place for place, item in enumerate(items) if item.is_answer]
-        for place in reversed(answers):  # the framework has rewritten the answer
-            if step := _find_uncontinued(self._requests.get(prefixes[place], ())):
-                return step, place + 1
-        if answers:  # it has shortened the history
-            last = answers[-1]
-            if step := _find_uncontinued(self._answers.get(items[last].key, ())):
-                return step, last + 1
-        return self._find_by_result(request, items)
+        self, items: Sequence[tuple[_Key, int]], prefixes: Sequence[Hashable]
+    ) -> tuple[ConversationStep | None, int]:
+        """Return the step with the longest beginning, and the number of items up to its answer."""
+        for count in range(len(items), -1, -1):
+            steps = self._by_request.get(prefixes[count], ())
+            if count < len(items) and _is_answer(items[count][0]):
+                answered = [step for step in steps if step.answer is not None]
+                same = [step for step in answered if _key_answer(step) == items[count][0]]
+                free = [step for step in same or answered if not step.is_continued]
+                if free or same:
+                    return (free or same[-1:])[0], count + 1
+            failed = [step for step in steps if step.answer is None]
+            if count and failed:
+                return failed[-1], count
+        return None, 0
 
     def _find_by_result(
-        self, request: ModelRequest, items: Sequence[_Item]
-    ) -> tuple[ConversationStep, int] | None:
-        ids = {one.call_id for message in request.messages for one in message.tool_results}
+        self, request: ModelRequest, items: Sequence[tuple[_Key, int]]
+    ) -> tuple[ConversationStep | None, int]:
+        """Return the last step with a call that the request answers, and the items before it."""
+        results = [one for message in request.messages for one in message.tool_results]
+        answered = {result.call_id or result.name for result in results}
         for step in reversed(self.steps[self._first_of_prompt :]):
-            if any(call.id is not None and call.id in ids for call in step.open_calls):
-                first = next(place for place, item in enumerate(items) if item.key[0] == "result")
+            if any((call.id or call.name) in answered for call in step.open_calls):
+                first = next(at for at, (key, _) in enumerate(items) if key[0] == "result")
                 return step, first
-        return None
+        return None, 0
 
-    def _find_open_call(
-        self, made: ModelCall, request: ModelRequest
-    ) -> tuple[ConversationStep, ToolCall] | None:
-        """Return the open tool call that runs a new conversation: by its arguments, or the last.
+    def _find_root(self, instructions: Hashable) -> TrajectoryAgent:
+        """Return the agent of these instructions that no other agent started."""
+        return self._agents.find_or_add(("root", instructions), instructions)
 
-        If it is known which tool made the call, it is this tool's call, or one within it. A
-        conversation with the instructions and tools of the caller is another run of that agent,
-        unless the arguments contain its prompt: a call that carries a typed output stays open.
+    def _find_new_agent(self, made: ModelCall, request: ModelRequest) -> TrajectoryAgent:
+        """Return the agent of a new conversation: that of an open tool call, or a root.
+
+        The call is known by its arguments, or it is the last one; if it is known which tool made
+        the model call, it is this tool's call, or one within it. A conversation with the
+        instructions and tools of the caller is another run of that agent, unless the arguments
+        contain its prompt: a call that carries a typed output stays open.
         """
+        instructions = _get_instructions(request)
         running = [
             (step, call)
             for step in reversed(self.steps[self._first_of_prompt :])
@@ -331,34 +279,25 @@ class ConversationReader:
             inside = [(s, call) for s, call in running if tool in (call.id, s.call.tool_call_id)]
             running = inside or running
         texts = [message.text for message in request.messages if message.role == "user"]
-        for step, call in running:
-            if any(part in text for part in _list_texts(call.arguments) for text in texts):
-                return step, call
-        instructions = _get_instructions(request)
+        named = [
+            (step, call)
+            for step, call in running
+            if any(part in text for part in _list_texts(call.arguments) for text in texts)
+        ]
         others = [
             (step, call)
             for step, call in running
             if step.instructions != instructions or _HANDOFF.fullmatch(call.name)
         ]
-        unclaimed = (one for one in others if not self._agents.has_run(*one))
-        return next(unclaimed, others[0] if others else None)
-
-    def _register(self, step: ConversationStep, key: Hashable) -> None:
-        self.steps.append(step)
-        request, answer = step.request, step.answer
-        if request is None:
-            return
-        self._requests[key].append(step)
-        after = key
-        if answer is not None:
-            item = _build_answer_key(answer.text, answer.tool_calls)
-            after = hash((key, item))
-            if answer.text.strip() or answer.tool_calls:
-                self._answers[item].append(step)
-        self._after[after].append(step)
-        for name in (request.previous_response_id, None if answer is None else answer.id):
-            if name is not None:
-                self._stored[name] = step, after
+        unclaimed = [
+            (step, call) for step, call in others if (id(step), id(call)) not in self._running
+        ]
+        starters = named or unclaimed or others
+        if not starters:
+            return self._find_root(instructions)
+        step, call = starters[0]
+        self._running.add((id(step), id(call)))
+        return self._agents.find_started(instructions, step, call)
 
 
 def _find_handoff_target(call: ToolCall) -> str | None:
@@ -375,10 +314,6 @@ def _is_complete(step: ConversationStep) -> bool:
     return step.answer is not None and step.call.state == "complete"
 
 
-def _find_uncontinued(steps: Sequence[ConversationStep]) -> ConversationStep | None:
-    return next((one for one in reversed(steps) if one.answer and not one.is_continued), None)
-
-
 def _select_last_input(messages: Sequence[RequestMessage]) -> tuple[RequestMessage, ...]:
     """Return the messages after the last answer: earlier ones are no part of the episode."""
     places = [place for place, message in enumerate(messages) if message.role == "assistant"]
@@ -392,26 +327,23 @@ def _get_instructions(request: ModelRequest | None) -> Hashable:
     return texts, tuple(sorted(tool.name for tool in request.tools))
 
 
-def _list_items(messages: Sequence[RequestMessage]) -> Iterator[_Item]:
-    """Yield the parts of a conversation; consecutive messages of the model are one."""
-    text, last = "", -1
-    calls: tuple[ToolCall, ...] = ()
-    for place, message in enumerate(messages):
-        if message.role == "system":
-            continue
-        if message.role == "assistant":
-            text, calls, last = text + message.text, (*calls, *message.tool_calls), place
-            continue
-        if last >= 0:
-            yield _Item(_build_answer_key(text, calls), last)
-            text, calls, last = "", (), -1
-        for key in _list_input_keys(message):
-            yield _Item(key, place)
-    if last >= 0:
-        yield _Item(_build_answer_key(text, calls), last)
+def _list_items(messages: Sequence[RequestMessage]) -> Iterator[tuple[_Key, int]]:
+    """Yield the parts of a conversation, each with the place of its message.
+
+    Consecutive messages of the model are one part.
+    """
+    places = [place for place, message in enumerate(messages) if message.role != "system"]
+    for is_answer, group in groupby(places, lambda place: messages[place].role == "assistant"):
+        members = list(group)
+        if is_answer:
+            calls = [call for place in members for call in messages[place].tool_calls]
+            text = "".join(messages[place].text for place in members)
+            yield _build_answer_key(text, calls), members[-1]
+        else:
+            yield from ((key, at) for at in members for key in _list_input_keys(messages[at]))
 
 
-def _list_input_keys(message: RequestMessage) -> Iterator[tuple[Hashable, ...]]:
+def _list_input_keys(message: RequestMessage) -> Iterator[_Key]:
     for result in message.tool_results:
         yield "result", _render(result.value)
     if message.text.strip():
@@ -420,17 +352,24 @@ def _list_input_keys(message: RequestMessage) -> Iterator[tuple[Hashable, ...]]:
         yield "attachment", attachment.media_type, attachment.sha256
 
 
-def _build_answer_key(text: str, calls: Iterable[ToolCall]) -> tuple[Hashable, ...]:
+def _is_answer(key: _Key) -> bool:
+    return key[0] == "answer"
+
+
+def _key_answer(step: ConversationStep) -> _Key | None:
+    answer = step.answer
+    return None if answer is None else _build_answer_key(answer.text, answer.tool_calls)
+
+
+def _build_answer_key(text: str, calls: Iterable[ToolCall]) -> _Key:
     made = tuple((call.name, _render(call.arguments)) for call in calls if is_open(call))
     return "answer", text.strip(), made
 
 
-def _hash_prefixes(items: Sequence[_Item], first: Hashable) -> Sequence[Hashable]:
+def _hash_prefixes(items: Sequence[tuple[_Key, int]], first: Hashable) -> Sequence[Hashable]:
     """Return a key of the first n items for each n, from 0 on."""
-    keys = [first]
-    for item in items:
-        keys.append(hash((keys[-1], item.key)))
-    return keys
+    keys = (key for key, _ in items)
+    return list(accumulate(keys, lambda before, key: hash((before, key)), initial=hash(first)))
 
 
 def _render(value: Any) -> str:
