@@ -135,12 +135,12 @@ class _AgentTree:
     def find_or_add(self, key: Hashable, instructions: Hashable, **fields: Any) -> TrajectoryAgent:
         """Return the agent with a key; `fields` are those of a new one."""
         if key not in self._by_role:
-            parent = fields.get("parent")
+            parent: str | None = fields.get("parent")
             self._children[parent] += 1
             number = str(self._children[parent])
             agent = TrajectoryAgent(id=f"{parent}.{number}" if parent else number, **fields)
-            is_handoff = agent.relation == "handoff"
-            family = self._families[agent.id] = self._families[parent] if is_handoff else agent.id
+            family = self._families[parent] if parent and agent.relation == "handoff" else agent.id
+            self._families[agent.id] = family
             self._by_role[key] = self._by_role["family", family, instructions] = agent
         return self._by_role[key]
 

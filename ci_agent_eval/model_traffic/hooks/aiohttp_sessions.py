@@ -13,9 +13,10 @@ from typing import Any
 from ci_agent_eval.model_traffic.attribution import suspend_recording
 from ci_agent_eval.model_traffic.formats.message_format import HTTPAnswer
 from ci_agent_eval.model_traffic.hooks.calls import (
-    AnswerTee,
     describe_call_error,
+    end_on_error,
     find_target,
+    start_answer,
     wait_for_answer_async,
 )
 from ci_agent_eval.model_traffic.hooks.patches import Method, Patch
@@ -82,124 +83,81 @@ def _read_body(data: Any) -> bytes:
 def _watch(call: ModelCall, response: Any, *, is_decoded: bool) -> Any:
     """Record the answer while it is read; a refusal is already recorded."""
     if call.state == "open":
-        headers = {name.lower(): value for name, value in response.headers.items()}
-        tee = AnswerTee(call, response.status, headers, is_decoded=is_decoded)
+        start = call.set_response if is_decoded else partial(start_answer, call)
+        start(response.status, response.headers)
         response.__class__ = _create_response_class(response.__class__)
-        response.model_call_tee = tee
-        response.content = _RecordedReader(response.content, tee)
+        response.model_call = call
+        response.content = _RecordedReader(response.content, call)
     return response
 
 
 @lru_cache
 def _create_response_class(base: Any) -> Any:
     class RecordedClientResponse(base):  # type: ignore[misc]  # any version
-        model_call_tee: AnswerTee
+        model_call: ModelCall
 
         def close(self) -> None:
-            self.model_call_tee.end(READER_STOPPED)
+            self.model_call.end(READER_STOPPED)
             super().close()
 
         def release(self) -> Any:
-            self.model_call_tee.end(READER_STOPPED)
+            self.model_call.end(READER_STOPPED)
             return super().release()
 
         def __del__(self) -> None:
-            self.model_call_tee.end(READER_STOPPED)
+            self.model_call.end(READER_STOPPED)
             super().__del__()
 
     return RecordedClientResponse
 
 
+_READS = frozenset({"readany", "readline", "readuntil", "readexactly", "readchunk"})
+_ITERATIONS = frozenset({"iter_any", "iter_chunked", "iter_chunks"})
+
+
 class _RecordedReader:
     """Reads through a StreamReader, and records."""
 
-    def __init__(self, reader: Any, tee: AnswerTee) -> None:
+    def __init__(self, reader: Any, call: ModelCall) -> None:
         self._reader = reader
-        self._tee = tee
+        self._call = call
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._reader, name)
+        if name in _ITERATIONS:  # which use the other methods
+            return partial(getattr(type(self._reader), name), self)
+        attribute = getattr(self._reader, name)
+        return partial(self._record, attribute) if name in _READS else attribute
 
-    async def _record(self, read: Awaitable[bytes]) -> bytes:
-        try:
-            data = await read
-        except asyncio.IncompleteReadError as error:
-            self._tee.feed(error.partial)
-            self._tee.end()
-            raise
-        except BaseException as error:
-            self._tee.fail(error)
-            raise
-        return self._add(data)
+    def __aiter__(self) -> Any:
+        return type(self._reader).__aiter__(self)
+
+    async def _record(self, read: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Any:
+        with end_on_error(self._call):
+            try:
+                result = await read(*args, **options)
+            except asyncio.IncompleteReadError as error:
+                self._add(error.partial)
+                raise
+        self._add(result[0] if isinstance(result, tuple) else result)
+        return result
 
     def _add(self, data: bytes) -> bytes:
-        self._tee.feed(data)
+        self._call.feed(data)
         if self._reader.at_eof():
-            self._tee.end()
+            self._call.end()
         return data
 
     async def read(self, n: int = -1) -> bytes:
         if n >= 0:
-            return await self._record(self._reader.read(n))
+            data: bytes = await self._record(self._reader.read, n)
+            return data
         blocks = []  # of a body that breaks off, the blocks before are recorded
         while block := await self.readany():
             blocks.append(block)
         return b"".join(blocks)
 
-    async def readany(self) -> bytes:
-        return await self._record(self._reader.readany())
-
-    async def readline(self, **options: Any) -> bytes:
-        return await self._record(self._reader.readline(**options))
-
-    async def readuntil(self, separator: bytes = b"\n", **options: Any) -> bytes:
-        return await self._record(self._reader.readuntil(separator, **options))
-
-    async def readexactly(self, n: int) -> bytes:
-        return await self._record(self._reader.readexactly(n))
-
-    async def readchunk(self) -> tuple[bytes, bool]:
-        is_chunk_end = False
-
-        async def read() -> bytes:
-            nonlocal is_chunk_end
-            data: bytes
-            data, is_chunk_end = await self._reader.readchunk()
-            return data
-
-        return await self._record(read()), is_chunk_end
-
     def read_nowait(self, n: int = -1) -> bytes:
         return self._add(self._reader.read_nowait(n))
-
-    def __aiter__(self) -> _Reads:
-        return _Reads(self.readline)
-
-    def iter_any(self) -> _Reads:
-        return _Reads(self.readany)
-
-    def iter_chunked(self, n: int) -> _Reads:
-        return _Reads(partial(self.read, n))
-
-    def iter_chunks(self) -> _Reads:
-        return _Reads(self.readchunk, (b"", False))
-
-
-class _Reads:
-    """Iterates over the results of a read function, until there is nothing more."""
-
-    def __init__(self, read: Callable[[], Awaitable[Any]], end: Any = b"") -> None:
-        self._read = read
-        self._end = end
-
-    def __aiter__(self) -> _Reads:
-        return self
-
-    async def __anext__(self) -> Any:
-        result = await self._read()
-        if result == self._end:
-            raise StopAsyncIteration
-        return result
 
 
 class _AnsweringSession:

@@ -13,11 +13,6 @@ from dataclasses import dataclass
 from ci_agent_eval.model_traffic import attribution
 from ci_agent_eval.model_traffic.formats.message_format import Format, HTTPAnswer
 from ci_agent_eval.model_traffic.formats.registry import find_format, is_model_request
-from ci_agent_eval.model_traffic.hooks.content_encoding import (
-    ContentDecoder,
-    UnreadableEncodingError,
-    create_decoder,
-)
 from ci_agent_eval.model_traffic.recorder import READER_STOPPED, ModelCall
 
 _QUERY = re.compile(r"\?\S+")
@@ -50,9 +45,28 @@ def find_target(method: str, url: str) -> CallTarget | None:
     return CallTarget(method, url, message_format)
 
 
+def ask_for_plain_answer(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of a request, with the demand for an answer without content encoding.
+
+    AWS's signatures cover all headers.
+    """
+    if any("AWS4-HMAC" in str(value) for value in headers.values()):
+        return dict(headers)
+    others = {name: value for name, value in headers.items() if name.lower() != "accept-encoding"}
+    return {**others, "accept-encoding": "identity"}
+
+
+def start_answer(call: ModelCall, status: int, headers: Mapping[str, str]) -> None:
+    """Record the head of an answer whose body follows as it is sent."""
+    call.set_response(status, headers)
+    encoding = headers.get("content-encoding") or "identity"
+    if encoding.strip().lower() != "identity":
+        call.end(f"the answer has the content encoding {encoding}, although none was asked for")
+
+
 @contextmanager
 def end_on_error(call: ModelCall) -> Iterator[None]:
-    """End the call with any exception of the `with` block, a cancellation included."""
+    """End the call with any exception of the `with` block: the client's, or the reader's own."""
     try:
         yield
     except BaseException as error:
@@ -68,7 +82,9 @@ def describe_call_error(error: BaseException) -> str:
     if isinstance(error, GeneratorExit):
         return READER_STOPPED
     message = _QUERY.sub("?…", str(error))[:300]
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+    described = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    is_own = not isinstance(error, Exception)  # such as a cancellation
+    return f"{READER_STOPPED}: {described}" if is_own else described
 
 
 def wait_for_answer(call: ModelCall) -> HTTPAnswer | None:
@@ -93,54 +109,3 @@ async def _sleep(seconds: float) -> None:
         await anyio.sleep(seconds)
     else:
         await asyncio.sleep(seconds)
-
-
-class AnswerTee:
-    """Records the body of an answer as the client reads it."""
-
-    __slots__ = ("_call", "_decoder")
-
-    def __init__(
-        self, call: ModelCall, status: int, headers: Mapping[str, str], *, is_decoded: bool = False
-    ) -> None:
-        self._call = call
-        self._decoder: ContentDecoder | None = None
-        call.set_response(status, headers)
-        encoding = "" if is_decoded else headers.get("content-encoding", "")
-        if encoding:
-            with self._ending_unreadable():
-                self._decoder = create_decoder(encoding)
-
-    def feed(self, chunk: bytes) -> None:
-        """Record the next bytes of the body, in its content encoding."""
-        if self._decoder is not None:
-            with self._ending_unreadable():
-                self._call.feed(self._decoder(chunk))
-        else:
-            self._call.feed(chunk)
-
-    def end(self, error: str | None = None) -> None:
-        """Record the end of the body."""
-        self._call.end(error)
-
-    def fail(self, error: BaseException) -> None:
-        """Record the exception that ended the body: the provider's, or the reader's own."""
-        described = describe_call_error(error)
-        is_own = not isinstance(error, Exception | GeneratorExit)  # such as a cancellation
-        self._call.end(f"{READER_STOPPED}: {described}" if is_own else described)
-
-    @contextmanager
-    def fail_on_error(self) -> Iterator[None]:
-        """End the body with any exception of the `with` block."""
-        try:
-            yield
-        except BaseException as error:
-            self.fail(error)
-            raise
-
-    @contextmanager
-    def _ending_unreadable(self) -> Iterator[None]:
-        try:
-            yield
-        except UnreadableEncodingError as error:
-            self._call.end(str(error))

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -90,26 +90,18 @@ class LibraryPatches(MetaPathFinder):
         for finder in sys.meta_path:
             spec = None if finder is self else finder.find_spec(fullname, path, target)
             if spec is not None:
-                if spec.loader is not None:
-                    spec.loader = _PatchingLoader(spec.loader, self)
+                self._patch_after(spec.loader)
                 return spec
         return None
 
+    def _patch_after(self, loader: Any) -> None:
+        """Let a loader patch the library that it loads; it has no trace of that afterwards."""
+        execute = loader.exec_module
 
-class _PatchingLoader(Loader):
-    """Loads a module as its own loader does, then patches it; leaves no trace in the module."""
+        def exec_module(module: ModuleType) -> None:
+            del loader.exec_module
+            execute(module)
+            if self in sys.meta_path:
+                self.patch(module)
 
-    def __init__(self, loader: Loader, patches: LibraryPatches) -> None:
-        self._loader = loader
-        self._patches = patches
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__loader__ = self._loader
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        self._loader.exec_module(module)
-        if self._patches in sys.meta_path:
-            self._patches.patch(module)
+        loader.exec_module = exec_module

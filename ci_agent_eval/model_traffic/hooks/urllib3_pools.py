@@ -12,9 +12,10 @@ from typing import Any
 
 from ci_agent_eval.model_traffic.formats.message_format import HTTPAnswer
 from ci_agent_eval.model_traffic.hooks.calls import (
-    AnswerTee,
+    ask_for_plain_answer,
     end_on_error,
     find_target,
+    start_answer,
     wait_for_answer,
 )
 from ci_agent_eval.model_traffic.hooks.patches import Method, Patch
@@ -44,6 +45,8 @@ def list_patches(library: ModuleType) -> Sequence[Patch]:
                 answer = wait_for_answer(call)
                 if answer is not None:
                     return _watch(call, _build_response(library, method, url, answer, kw))
+                if "headers" in kw:  # else http.client asks for a plain answer itself
+                    kw["headers"] = ask_for_plain_answer(kw["headers"] or pool.headers)
                 token = _attempt.set(call)
                 try:
                     return original(pool, method, url, body, *args, **kw)
@@ -131,49 +134,49 @@ def _watch(call: ModelCall, response: Any) -> Any:
     """Record the answer while it is read; a refusal is already recorded."""
     if call.state != "open":
         return response
-    is_read = vars(response).get("_body") is not None or not hasattr(response, "_raw_read")
-    tee = AnswerTee(call, response.status, response.headers, is_decoded=is_read)
-    if is_read:
-        tee.feed(response.data)
-        tee.end()
+    if vars(response).get("_body") is not None or not hasattr(response, "_raw_read"):
+        call.set_response(response.status, response.headers)
+        call.feed(response.data)
+        call.end()
     else:
+        start_answer(call, response.status, response.headers)
         # Not methods on the instance: they would make a cycle, and delay the closing of sockets.
         response.__class__ = _create_response_class(response.__class__)
-        response.model_call_tee = tee
+        response.model_call = call
     return response
 
 
 @lru_cache
 def _create_response_class(base: Any) -> Any:
     class RecordedHTTPResponse(base):  # type: ignore[misc]  # any version
-        model_call_tee: AnswerTee
+        model_call: ModelCall
         is_reading_length = False
 
         def _raw_read(self, *args: Any, **kw: Any) -> bytes:
-            with self.model_call_tee.fail_on_error():
+            with end_on_error(self.model_call):
                 chunk: bytes = super()._raw_read(*args, **kw)
-            self.model_call_tee.feed(chunk)
+            self.model_call.feed(chunk)
             if self.isclosed():
-                self.model_call_tee.end()
+                self.model_call.end()
             return chunk
 
         def _handle_chunk(self, amt: int | None) -> bytes:
-            with self.model_call_tee.fail_on_error():
+            with end_on_error(self.model_call):
                 chunk: bytes = super()._handle_chunk(amt)
-            self.model_call_tee.feed(chunk)
+            self.model_call.feed(chunk)
             return chunk
 
         def _update_chunk_length(self) -> None:
             self.is_reading_length = True  # urllib3 closes itself before it raises
-            with self.model_call_tee.fail_on_error():
+            with end_on_error(self.model_call):
                 super()._update_chunk_length()
             self.is_reading_length = False
             if self.chunk_left == 0:
-                self.model_call_tee.end()
+                self.model_call.end()
 
         def close(self) -> None:
             if not self.is_reading_length:
-                self.model_call_tee.end(READER_STOPPED)
+                self.model_call.end(READER_STOPPED)
             super().close()
 
     return RecordedHTTPResponse

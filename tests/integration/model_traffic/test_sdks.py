@@ -15,6 +15,7 @@ import pytest
 
 from ci_agent_eval.model_traffic import hooks
 from ci_agent_eval.model_traffic.formats.message_format import HTTPAnswer
+from ci_agent_eval.model_traffic.recorder import READER_STOPPED
 from tests.integration.model_traffic.conftest import run_episode
 from tests.model_server import ModelServer, Step
 
@@ -135,4 +136,4 @@ def test_a_cancelled_request_has_failed():
     with ModelServer([Step(hang=True)]) as server, hooks.use(), run_episode() as recorder:
         asyncio.run(main(server))
     [call] = recorder.calls
-    assert (call.state, call.error) == ("failed", "CancelledError")
+    assert (call.state, call.error) == ("failed", f"{READER_STOPPED}: CancelledError")
