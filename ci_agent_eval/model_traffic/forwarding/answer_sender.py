@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ci_agent_eval.model_traffic.forwarding.headers import (
     Headers,
@@ -20,16 +20,6 @@ from ci_agent_eval.model_traffic.forwarding.upstream import (
 
 if TYPE_CHECKING:
     from starlette.types import Message, Send
-
-
-class StreamRewriter(Protocol):
-    """Rewrites a body while it passes."""
-
-    def feed(self, chunk: bytes) -> bytes:
-        """Return the bytes to send for the next ones of the provider."""
-
-    def finish(self) -> bytes:
-        """Return the bytes to send at the end."""
 
 
 @dataclass(slots=True)
@@ -105,14 +95,6 @@ class AnswerSender:
     def iterate_body(self) -> AsyncIterator[bytes]:
         """Return the decoded body in the parts in which it arrives."""
         return self._response.aiter_bytes()
-
-    async def send_rewritten(self, rewriter: StreamRewriter) -> None:
-        """Send a rewritten body, each part as soon as it arrives."""
-        await self.start_stream()
-        async for chunk in self.iterate_body():
-            await self.send_part(rewriter.feed(chunk))
-        await self.send_part(rewriter.finish())
-        await self.end_stream()
 
     async def start_stream(self) -> None:
         """Start a body that replaces the provider's, sent in parts."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -57,6 +58,20 @@ _CONNECT_S = 30.0
 _READ_TIMEOUT_S = 900.0
 """Longer than that of any SDK: the agent's own timeout counts."""
 
+_NO_WEBSOCKETS = "The gateway carries no WebSockets. Use the API over HTTP"
+_NO_EPISODE = (
+    "This address belongs to no running episode: the episode has ended, or the address "
+    "is incomplete. Use the base-URL variables that the running test passes"
+)
+
+
+class _RefusedAddressError(Exception):
+    """Raised for an address that the gateway does not serve."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
 
 @dataclass(eq=False)
 class ServedEpisode:
@@ -66,51 +81,21 @@ class ServedEpisode:
     environ: Mapping[str, str] = field(repr=False)
     """The variables that its subprocesses would have without the gateway."""
     routes: Mapping[str, ProviderRoute] = field(init=False)
-    _open_requests: dict[anyio.Event, anyio.CancelScope] = field(default_factory=dict, init=False)
+    requests: set[asyncio.Task[object]] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self.routes = build_routes(self.environ)
 
-    @contextmanager
-    def track_request(self) -> Iterator[None]:
-        """Let `cancel_requests` end the `with` block."""
-        ended, scope = anyio.Event(), anyio.CancelScope()
-        self._open_requests[ended] = scope
-        try:
-            with scope:
-                yield
-        finally:
-            del self._open_requests[ended]
-            ended.set()
 
-    async def cancel_requests(self) -> None:
-        """End all open requests, so that their records are complete."""
-        open_requests = dict(self._open_requests)
-        for scope in open_requests.values():
-            scope.cancel()
-        for ended in open_requests:
-            await ended.wait()
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Exchange:
-    """One request of a subprocess, and the way its answer takes."""
+    """One request of a subprocess, and the place that it is forwarded to."""
 
     episode: ServedEpisode
     route: ProviderRoute
-    path: bytes
-    """The path below the provider's address."""
     request: ClientRequest
-    send: WatchedSend
-
-
-@dataclass(frozen=True, slots=True)
-class _UpstreamTarget:
-    """The place that a request is forwarded to."""
-
     origin: str
     path: bytes
-    query: bytes
 
     @property
     def url(self) -> str:
@@ -132,8 +117,12 @@ class GatewayApp:
         return token
 
     async def remove_episode(self, token: str) -> None:
-        """Serve an episode no longer, and end its open requests."""
-        await self._episodes.pop(token).cancel_requests()
+        """Serve an episode no longer, and end its open requests, so that their records end."""
+        requests = set(self._episodes.pop(token).requests)
+        for task in requests:
+            task.cancel()
+        if requests:
+            await asyncio.wait(requests)
 
     async def close(self) -> None:
         """Close the connections to providers."""
@@ -142,176 +131,146 @@ class GatewayApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; leaves the answer incomplete if the provider's is incomplete."""
-        request = ClientRequest(scope, receive)
-        exchange = self._find_exchange(request, send)
-        if isinstance(exchange, HTTPAnswer):
-            await AnswerSender(_build_response(exchange), send).pass_through()
-            return
-        with exchange.episode.track_request():
-            async with cancel_when_disconnected(request):
-                error = await self._answer(exchange)
-                if error is not None and not exchange.send.has_begun:
-                    await AnswerSender(_build_response(error), send).pass_through()
+        request, watched = ClientRequest(scope, receive), WatchedSend(send)
+        async with cancel_when_disconnected(request):
+            try:
+                await self._answer(request, watched)
+            except ClientDisconnected:
+                pass
+            except Exception as error:  # noqa: BLE001 - a traceback would contain the request
+                if not watched.has_begun:
+                    answer = _build_response(_build_error_answer(error))
+                    await AnswerSender(answer, watched).pass_through()
 
-    def _find_exchange(self, request: ClientRequest, send: Send) -> _Exchange | HTTPAnswer:
-        """Return the exchange of a request, or the refusal of an unknown address."""
+    async def _answer(self, request: ClientRequest, send: WatchedSend) -> None:
+        episode, route, path = self._find_route(request)
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine of asyncio
+        episode.requests.add(task)
+        try:
+            body = await request.body(MAX_REQUEST_BYTES)
+            upstream, path = route.find_upstream(path, find_region(request.headers))
+            exchange = _Exchange(episode, route, request, upstream.origin, upstream.prefix + path)
+            call = _start_call(exchange, body)
+            if call is not None:
+                await self._answer_call(exchange, call, body, send)
+                return
+            headers = build_upstream_headers(request.headers, plain=False)
+            async with aclosing(await self._ask(exchange, headers, body)) as response:
+                await AnswerSender(response, send).pass_through()
+        finally:
+            episode.requests.discard(task)
+
+    def _find_route(self, request: ClientRequest) -> tuple[ServedEpisode, ProviderRoute, bytes]:
+        """Return the episode of a request, its provider, and the path below that address."""
         if get_header(request.headers, b"upgrade").lower() == "websocket":
             # Codex falls back to HTTP at this status, and tries others again for seconds.
-            return _build_error_answer(
-                426, "The gateway carries no WebSockets. Use the API over HTTP"
-            )
-        match request.raw_path.split(b"/", 4):
-            case [b"", b"e", token, provider, *rest]:
-                episode = self._episodes.get(token.decode("latin-1"))
-                routes = {} if episode is None else episode.routes
-                route = routes.get(provider.decode("latin-1"))
-                if episode is not None and route is not None:
-                    path = b"/" + b"".join(rest)
-                    return _Exchange(episode, route, path, request, WatchedSend(send))
-        return _build_error_answer(
-            404,
-            "This address belongs to no running episode: the episode has ended, or the address "
-            "is incomplete. Use the base-URL variables that the running test passes",
-        )
-
-    async def _answer(self, exchange: _Exchange) -> HTTPAnswer | None:
-        """Answer a request; return an error response if that failed."""
-        try:
-            await self._answer_or_raise(exchange)
-        except ClientDisconnected:
-            return None
-        except BodyTooLarge:
-            return _build_error_answer(413, f"The request is larger than {MAX_REQUEST_BYTES} bytes")
-        except InputError as error:
-            return _build_error_answer(400, str(error))
-        except ProviderError as error:
-            return _build_error_answer(HTTPStatus.BAD_GATEWAY, _describe_provider_error(error))
-        except Exception as error:  # noqa: BLE001 - a traceback would contain the request
-            return _build_error_answer(500, f"The gateway failed ({type(error).__name__}): a bug")
-        return None
-
-    async def _answer_or_raise(self, exchange: _Exchange) -> None:
-        request = exchange.request
-        body = await request.body(MAX_REQUEST_BYTES)
-        region = find_region(request.headers)
-        upstream, path = exchange.route.find_upstream(exchange.path, region)
-        target = _UpstreamTarget(upstream.origin, upstream.prefix + path, request.query)
-        message_format = find_format(request.method, target.url)
-        plain_body = b"" if message_format is None else _decode_request(request.headers, body)
-        if message_format is not None and is_model_request(message_format, plain_body):
-            # The process may belong to an agent that runs within the episode.
-            recorder = attribution.find_innermost(exchange.episode.recorder)
-            call = recorder.start_call(message_format, target.url, plain_body)
-            await self._answer_call(exchange, call, target, body)
-        elif exchange.episode.recorder.is_replay:
-            raise InputError(
-                f"In replay the gateway answers only model calls: {request.method} "
-                f"{target.path.decode('latin-1')} is none that it can read"
-            )
-        else:
-            headers = build_upstream_headers(request.headers, plain=False)
-            response = await self._send_upstream(exchange, target, headers, body)
-            async with aclosing(response):
-                await AnswerSender(response, exchange.send).pass_through()
+            raise _RefusedAddressError(HTTPStatus.UPGRADE_REQUIRED, _NO_WEBSOCKETS)
+        match request.raw_path.decode("latin-1").split("/", 4):
+            case ["", "e", token, provider, *path] if token in self._episodes:
+                episode = self._episodes[token]
+                if provider in episode.routes:
+                    return episode, episode.routes[provider], f"/{''.join(path)}".encode("latin-1")
+        raise _RefusedAddressError(HTTPStatus.NOT_FOUND, _NO_EPISODE)
 
     async def _answer_call(
-        self, exchange: _Exchange, call: ModelCall, target: _UpstreamTarget, body: bytes
+        self, exchange: _Exchange, call: ModelCall, body: bytes, send: WatchedSend
     ) -> None:
         """Forward a model call, unless the recorder has an answer."""
         error: str | None = READER_STOPPED
         try:
-            await self._send_answer(exchange, call, target, body)
+            with_usage = add_usage_option(body) if call.format.name == "openai-chat" else None
+            async with aclosing(
+                await self._find_answer(exchange, call, body, with_usage)
+            ) as answer:
+                await _send_recorded(call, AnswerSender(answer, send), answer, with_usage)
             error = None
-        except ProviderError as problem:
-            error = _describe_provider_error(problem)
-            raise
-        except InputError as problem:
-            error = str(problem)
+        except (InputError, ProviderError) as problem:
+            error = _describe_error(problem)[1]
             raise
         finally:
             call.end(error)
 
-    async def _send_answer(
-        self, exchange: _Exchange, call: ModelCall, target: _UpstreamTarget, body: bytes
-    ) -> None:
-        with_usage = add_usage_option(body) if call.format.name == "openai-chat" else None
-        answer = await _decide(call)
-        if answer is not None:
-            response = _build_response(answer)
-        else:
-            response = await self._send_call(exchange, target, body, with_usage)
-        async with aclosing(response):
-            out = AnswerSender(response, exchange.send)
-            if call.state != "refused":
-                call.set_response(response.status_code, dict(response.headers.multi_items()))
-            if not out.is_readable:
-                call.end("its content coding cannot be decoded")
-                await out.pass_through()
-                return
-            hides_usage = with_usage is not None and out.content_type == "text/event-stream"
-            await out.send_rewritten(
-                _CallFeeder(call, UsageEventRemover() if hides_usage else None)
-            )
-
-    async def _send_call(
-        self, exchange: _Exchange, target: _UpstreamTarget, body: bytes, with_usage: bytes | None
+    async def _find_answer(
+        self, exchange: _Exchange, call: ModelCall, body: bytes, with_usage: bytes | None
     ) -> ProviderResponse:
-        """Forward a model call, with the request for usage if the provider knows it."""
+        """Return the recorder's answer, else the provider's, with usage if it knows the option."""
+        decision = call.decide()
+        while decision.wait_s > 0:
+            await anyio.sleep(decision.wait_s)
+            decision = call.decide()
+        if decision.answer is not None:
+            return _build_response(decision.answer)
         headers = build_upstream_headers(exchange.request.headers, plain=True)
         if with_usage is not None:
-            response = await self._send_upstream(exchange, target, headers, with_usage)
+            response = await self._ask(exchange, headers, with_usage)
             if response.status_code not in OPTION_ERRORS:
                 return response
             if b"stream_options" not in await response.aread():
                 return response
-        return await self._send_upstream(exchange, target, headers, body)
+        return await self._ask(exchange, headers, body)
 
-    async def _send_upstream(
-        self, exchange: _Exchange, target: _UpstreamTarget, headers: Headers, body: bytes
-    ) -> ProviderResponse:
-        method, environ = exchange.request.method, exchange.episode.environ
+    async def _ask(self, exchange: _Exchange, headers: Headers, body: bytes) -> ProviderResponse:
+        """Send a request to the provider. Raises ProviderError."""
+        request = exchange.request
         if exchange.route.provider.name == "bedrock":
             # In a thread: credentials may come from a file, a program or the network.
             headers = await anyio.to_thread.run_sync(
-                sign_request, method, target.url, headers, body, environ
+                sign_request, request.method, exchange.url, headers, body, exchange.episode.environ
             )
-        query = b"?" + target.query if target.query else b""
         if self._client is None:
             self._client = open_client(connect_s=_CONNECT_S, read_timeout_s=_READ_TIMEOUT_S)
         return await send_request(
             self._client,
-            target.origin,
-            method,
-            target.path + query,
+            exchange.origin,
+            request.method,
+            exchange.path + (b"?" + request.query if request.query else b""),
             headers=headers,
-            content=body if exchange.request.has_body else None,
+            content=body if request.has_body else None,
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _CallFeeder:
-    """Records the bytes of an answer before they are sent."""
+def _start_call(exchange: _Exchange, body: bytes) -> ModelCall | None:
+    """Record a request that is a model call; None for another one. In replay that is refused."""
+    method, headers = exchange.request.method, exchange.request.headers
+    message_format, recorder = find_format(method, exchange.url), exchange.episode.recorder
+    if message_format is not None:
+        coding = get_header(headers, b"content-encoding")  # some clients compress it
+        plain = b"".join(decode_body(body, coding)) if is_decodable(coding) else body
+        if is_model_request(message_format, plain):
+            # The process may belong to an agent that runs within the episode.
+            innermost = attribution.find_innermost(recorder)
+            return innermost.start_call(message_format, exchange.url, plain)
+    if recorder.is_replay:
+        raise InputError(
+            f"In replay the gateway answers only model calls: {method} "
+            f"{exchange.path.decode('latin-1')} is none that it can read"
+        )
+    return None
 
-    call: ModelCall
-    remover: UsageEventRemover | None
 
-    def feed(self, chunk: bytes) -> bytes:
-        if self.call.state != "refused":
-            self.call.feed(chunk)
-        return chunk if self.remover is None else self.remover.feed(chunk)
-
-    def finish(self) -> bytes:
-        self.call.end()
-        return b"" if self.remover is None else self.remover.finish()
-
-
-async def _decide(call: ModelCall) -> HTTPAnswer | None:
-    """Return the recorder's own answer, after waiting as long as it says."""
-    decision = call.decide()
-    while decision.wait_s > 0:
-        await anyio.sleep(decision.wait_s)
-        decision = call.decide()
-    return decision.answer
+async def _send_recorded(
+    call: ModelCall, out: AnswerSender, response: ProviderResponse, with_usage: bytes | None
+) -> None:
+    """Send an answer to the client, and record its bytes before; a refusal is recorded already."""
+    is_recorded = call.state != "refused"
+    if is_recorded:
+        call.set_response(response.status_code, dict(response.headers.multi_items()))
+    if not out.is_readable:
+        call.end("its content coding cannot be decoded")
+        await out.pass_through()
+        return
+    is_stream = out.content_type == "text/event-stream"
+    remover = UsageEventRemover() if with_usage is not None and is_stream else None
+    await out.start_stream()
+    async for chunk in out.iterate_body():
+        if is_recorded:
+            call.feed(chunk)
+        await out.send_part(chunk if remover is None else remover.feed(chunk))
+    call.end()
+    if remover is not None:
+        await out.send_part(remover.finish())
+    await out.end_stream()
 
 
 def _build_response(answer: HTTPAnswer) -> ProviderResponse:
@@ -324,11 +283,12 @@ def _build_response(answer: HTTPAnswer) -> ProviderResponse:
     return httpx2.Response(answer.status, headers=dict(answer.headers), content=iterate())
 
 
-def _build_error_answer(status: int, message: str) -> HTTPAnswer:
+def _build_error_answer(problem: Exception) -> HTTPAnswer:
     """Build an error that the clients of all formats can show, for a request of any.
 
     They may send a request again only after a failure of the provider (502).
     """
+    status, message = _describe_error(problem)
     error = {"type": "invalid_request_error", "message": message, "param": None, "code": "gateway"}
     body = {"type": "error", "error": error, "message": message}
     retried = {} if status == HTTPStatus.BAD_GATEWAY else {"x-should-retry": "false"}
@@ -336,11 +296,16 @@ def _build_error_answer(status: int, message: str) -> HTTPAnswer:
     return HTTPAnswer(status, headers, (render_compact_json(body),))
 
 
-def _decode_request(headers: Headers, body: bytes) -> bytes:
-    """Return a request's body as JSON; some clients compress it."""
-    coding = get_header(headers, b"content-encoding")
-    return b"".join(decode_body(body, coding)) if is_decodable(coding) else body
-
-
-def _describe_provider_error(error: ProviderError) -> str:
-    return f"the provider gave no complete answer ({type(error).__name__}: {error})"
+def _describe_error(error: Exception) -> tuple[int, str]:
+    """Return the status and the message of an error answer."""
+    match error:
+        case _RefusedAddressError():
+            return error.status, str(error)
+        case BodyTooLarge():
+            return 413, f"The request is larger than {MAX_REQUEST_BYTES} bytes"
+        case InputError():
+            return 400, str(error)
+        case httpx2.HTTPError():
+            name = type(error).__name__
+            return 502, f"the provider gave no complete answer ({name}: {error})"
+    return 500, f"The gateway failed ({type(error).__name__}): a bug"
