@@ -39,7 +39,7 @@ from ci_agent_eval.model_traffic.messages import (
     ToolResult,
 )
 
-RESPONSE_ENDS = ("response.completed", "response.incomplete", "response.failed")
+
 _ROLES: Mapping[str | None, Role] = {
     "assistant": "assistant",
     "developer": "system",
