@@ -39,7 +39,6 @@ from ci_agent_eval.model_traffic.messages import (
     ToolResult,
 )
 
-
 _ROLES: Mapping[str | None, Role] = {
     "assistant": "assistant",
     "developer": "system",
