@@ -8,9 +8,9 @@ from typing import Any
 
 from ci_agent_eval.model_traffic.formats.message_format import HTTPAnswer
 from ci_agent_eval.model_traffic.hooks.calls import (
-    AnswerTee,
     end_on_error,
     find_target,
+    start_answer,
     wait_for_answer,
     wait_for_answer_async,
 )
@@ -82,26 +82,26 @@ async def _iterate(chunks: Sequence[bytes]) -> AsyncIterator[bytes]:
         yield chunk
 
 
-def _watch(call: ModelCall, response: Any, record: Callable[[AnswerTee, Any], Any]) -> Any:
+def _watch(call: ModelCall, response: Any, record: Callable[[ModelCall, Any], Any]) -> Any:
     """Return the response, recorded while it is read; a refusal is already recorded."""
     if call.state == "open":
         headers = {name.lower(): value for name, value in response.headers}
-        tee = AnswerTee(call, response.status, headers)
-        response._chunks = record(tee, response._chunks)  # noqa: SLF001 - its only source of bytes
+        start_answer(call, response.status, headers)
+        response._chunks = record(call, response._chunks)  # noqa: SLF001 - its only source of bytes
     return response
 
 
-def _record(tee: AnswerTee, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    with tee.fail_on_error():
+def _record(call: ModelCall, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    with end_on_error(call):
         for chunk in chunks:
-            tee.feed(chunk)
+            call.feed(chunk)
             yield chunk
-    tee.end()
+    call.end()
 
 
-async def _record_async(tee: AnswerTee, chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    with tee.fail_on_error():
+async def _record_async(call: ModelCall, chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    with end_on_error(call):
         async for chunk in chunks:
-            tee.feed(chunk)
+            call.feed(chunk)
             yield chunk
-    tee.end()
+    call.end()
