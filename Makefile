@@ -32,7 +32,7 @@ ON_EVERY_PYTEST := \
 NODE_AGENTS := tests/node_modules/.package-lock.json
 # $(call framework,NAME): the stamp of the environment of a framework.
 framework = $(call matrix,frameworks-$(1),$(1))
-FRAMEWORKS := agno autogen crewai google-adk langgraph llama-index node openai-agents pydantic-ai sdks smolagents strands
+FRAMEWORKS := agno autogen crewai functions google-adk langgraph llama-index node openai-agents pydantic-ai sdks semantic-kernel smolagents strands
 # Those of `make frameworks NAME="..."`; a variable of the shell that is called NAME does not count.
 SELECTED := $(if $(filter command,$(firstword $(origin NAME))),$(NAME),$(FRAMEWORKS))
 WORKFLOWS := $(wildcard .github/workflows/*.yml docs/workflows/*.yml)

@@ -33,8 +33,8 @@ _TRAFFIC = ("ci_agent_eval/engine/", "ci_agent_eval/model_traffic/", "tests/fram
 _PLUGIN = ("ci_agent_eval/pytest_plugin/", "ci_agent_eval/recording/")
 _GITHUB = ("tests/integration/github", "tests/integration/fork_handoff")
 _FRAMEWORKS = (
-    *("agno", "autogen", "crewai", "google-adk", "langgraph", "llama-index", "node"),
-    *("openai-agents", "pydantic-ai", "sdks", "smolagents", "strands"),
+    *("agno", "autogen", "crewai", "functions", "google-adk", "langgraph", "llama-index", "node"),
+    *("openai-agents", "pydantic-ai", "sdks", "semantic-kernel", "smolagents", "strands"),
 )
 
 

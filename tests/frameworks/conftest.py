@@ -12,14 +12,20 @@ from types import ModuleType
 
 import pytest
 
-from tests.frameworks.frameworks import FRAMEWORKS
+from tests.frameworks.frameworks import FRAMEWORKS, FUNCTIONS
 from tests.frameworks.rows import Row
 from tests.frameworks.scripts import Scripts
 from tests.model_server import ModelServer
 
 ENVIRONMENT = os.environ.get("FRAMEWORK", "")
-collect_ignore = ["test_agents.py"] if ENVIRONMENT == "node" else ["test_codex.py"]
-"""Agents that run on Node are programs and no objects; Codex has its own tests."""
+_ON_OBJECTS = ["test_agents.py", "test_row.py", "test_suite_replay.py"]
+collect_ignore = {"node": ["test_agents.py", "test_functions.py"]}.get(
+    ENVIRONMENT,
+    [*_ON_OBJECTS, "test_codex.py"]
+    if ENVIRONMENT in FUNCTIONS
+    else ["test_codex.py", "test_functions.py"],
+)
+"""Agents that run on Node are programs and not objects; Codex and functions have their own tests."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -35,3 +35,16 @@ FRAMEWORKS: Mapping[str, TestedFramework] = {
     "codex": TestedFramework("Codex (coding agent)", "node", "@openai/codex"),
 }
 """By the name of the module with its agents; those of SDKs are functions."""
+
+FUNCTIONS: Mapping[str, Sequence[str]] = {
+    "functions": (
+        "agent_framework",
+        "claude_agent_sdk",
+        "dspy",
+        "haystack",
+        "litellm",
+        "mirascope",
+    ),
+    "semantic-kernel": ("semantic_kernel",),
+}
+"""By environment: the functions of functions.py that ask models with libraries without an adapter."""
