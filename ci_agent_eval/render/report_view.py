@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ci_agent_eval.analysis.comparison.model import Comparison, NoBaseline
 from ci_agent_eval.analysis.failure_causes import CAUSE_ROLES
-from ci_agent_eval.analysis.loaded_results import JUnitCase, PlainTests
+from ci_agent_eval.analysis.loaded_results import PlainTests
 from ci_agent_eval.analysis.summary import Totals
 from ci_agent_eval.contract.findings import SourceFile
 from ci_agent_eval.gate.failure_groups import index_comparison
@@ -84,14 +84,6 @@ class ReasonRow:
 
 
 @dataclass(frozen=True, slots=True)
-class FailingTest:
-    """A failing JUnit case that is no episode; all of it is foreign text."""
-
-    case: JUnitCase
-    place: Place
-
-
-@dataclass(frozen=True, slots=True)
 class FlakyRow:
     """A scenario or test that passed only on a retry; the title is foreign text."""
 
@@ -145,7 +137,6 @@ class ReportView:
     overruns: Sequence[tuple[ScenarioRow | None, BudgetOverrun]]
     """The gating ones first, the suite's (None) before the scenarios'."""
     tests: PlainTests
-    failing_tests: Sequence[FailingTest]
     flaky_rows: Sequence[FlakyRow]
     quarantined: Sequence[QuarantineRow]
     quarantine_title: str
@@ -250,9 +241,6 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
         scenarios=scenarios,
         overruns=overruns,
         tests=summary.tests,
-        failing_tests=tuple(
-            FailingTest(case, links.place(case.file, case.line)) for case in summary.tests.failing
-        ),
         flaky_rows=(
             *(
                 FlakyRow(row.name.title, row, row.scenario.flaky, row.place)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any, Literal
+from operator import itemgetter
+from typing import Any, Literal, TypeAlias
 
-from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.budget_overruns import BudgetOverrun
 from ci_agent_eval.render.escape import cut_bytes, visible_line, visible_lines
 from ci_agent_eval.render.links import Place
 from ci_agent_eval.render.numbers import NOT_MEASURED, count_noun, format_part
 from ci_agent_eval.render.phrases import ScenarioKey
-from ci_agent_eval.render.report_view import FailingTest, ReportView
+from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.render.scenario_rows import NO_REASON, Cause, ScenarioRow
 
 Level = Literal["failure", "warning", "notice"]
@@ -47,20 +47,8 @@ class Annotation:
     raw_details: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    """A problem to annotate, whether it has a place in the repository or not."""
-
-    place: Place
-    level: Level
-    title: str
-    message: str
-    details: str | None = None
-    newly: bool = False
-    """It did not fail in the baseline."""
-    kind: AnnotationKind = "failed"
-    key: ScenarioKey | None = None
-    """The scenario it is about; None: it is about something else."""
+_Found: TypeAlias = tuple[tuple[Any, ...], ScenarioKey | None, Annotation]
+"""The rank of an annotation, its scenario, and the annotation, which may have no path."""
 
 
 def list_annotations(view: ReportView) -> tuple[Annotation, ...]:
@@ -68,7 +56,7 @@ def list_annotations(view: ReportView) -> tuple[Annotation, ...]:
 
     With the uploaded page in the view's links, messages end with the conversation's address.
     """
-    return tuple(annotation for _, annotation in _list_sorted(view) if annotation.path)
+    return tuple(annotation for _, annotation in _list_sorted(view))
 
 
 def list_by_importance(view: ReportView) -> tuple[Annotation, ...]:
@@ -76,11 +64,9 @@ def list_by_importance(view: ReportView) -> tuple[Annotation, ...]:
     first: list[Annotation] = []
     others: list[Annotation] = []
     seen: set[ScenarioKey] = set()
-    for problem, annotation in _list_sorted(view):
-        if annotation.path:
-            (others if problem.key in seen else first).append(annotation)
-            if problem.key is not None:
-                seen.add(problem.key)
+    for key, annotation in _list_sorted(view):
+        (others if key in seen else first).append(annotation)
+        seen |= {key} if key is not None else set()
     return (*first, *others)
 
 
@@ -92,39 +78,36 @@ def render_annotations(shown: Sequence[Annotation]) -> str:
 
 def count_unplaced(view: ReportView) -> int:
     """Count the problems without a file inside the repository."""
-    return sum(1 for problem in _list_problems(view) if problem.place.path is None)
+    return sum(1 for *_, annotation in _list_problems(view) if not annotation.path)
 
 
-def _list_sorted(view: ReportView) -> Sequence[tuple[_Problem, Annotation]]:
-    found = ((problem, _build_annotation(problem, view)) for problem in _list_problems(view))
-    return sorted(found, key=lambda pair: _sort_key(*pair))
+def _list_sorted(view: ReportView) -> Iterator[tuple[ScenarioKey | None, Annotation]]:
+    for _, key, annotation in sorted(_list_problems(view), key=itemgetter(0)):
+        if annotation.path:
+            yield key, annotation
 
 
-def _sort_key(problem: _Problem, annotation: Annotation) -> tuple[Any, ...]:
-    return (
-        _LEVELS.index(annotation.level),
-        not problem.newly,
-        annotation.path,
-        annotation.start_line,
-        annotation.title,
-        annotation.message,
-        problem.kind,
-    )
-
-
-def _build_annotation(problem: _Problem, view: ReportView) -> Annotation:
-    line = problem.place.line or 1
-    page = view.links.conversation(problem.key[0]) if problem.key else None
+def _annotate(
+    view: ReportView,
+    place: Place,
+    level: Level,
+    title: str,
+    message: str,
+    *,
+    kind: AnnotationKind,
+    details: str | None = None,
+    key: ScenarioKey | None = None,
+    newly: bool = False,
+) -> _Found:
+    """Return an annotation within GitHub's limits; `newly`: it did not fail in the baseline."""
+    path, line = place.path or "", place.line or 1
+    page = view.links.conversation(key[0]) if key else None
     ending = f"\nConversation: {page}" if page else ""
-    return Annotation(
-        path=problem.place.path or "",
-        start_line=line,
-        end_line=line,
-        level=problem.level,
-        title=cut_bytes(visible_line(problem.title, TITLE_BYTES), TITLE_BYTES),
-        message=_format_message(problem.message, MESSAGE_BYTES - len(ending)) + ending,
-        raw_details=_format_message(problem.details) if problem.details else None,
-    )
+    title = cut_bytes(visible_line(title, TITLE_BYTES), TITLE_BYTES)
+    message = _format_message(message, MESSAGE_BYTES - len(ending)) + ending
+    raw_details = _format_message(details) if details else None
+    rank = (_LEVELS.index(level), not newly, path, line, title, message, kind)
+    return rank, key, Annotation(path, line, line, level, title, message, raw_details)
 
 
 def _format_message(text: str, limit: int = MESSAGE_BYTES) -> str:
@@ -132,76 +115,70 @@ def _format_message(text: str, limit: int = MESSAGE_BYTES) -> str:
     return cut_bytes(shown, limit) or NO_REASON
 
 
-def _list_problems(view: ReportView) -> Iterator[_Problem]:
+def _list_problems(view: ReportView) -> Iterator[_Found]:
     for row in view.scenarios:
-        answer = view.changed_answers.get(row.key, ())
-        yield from _list_scenario_problems(row, _find_level(row, view), answer)
-    yield from map(_build_finding_problem, view.baseline_findings)
-    yield from _list_manifest_problems(view)
-    for about, overrun in view.overruns:
-        if about is not None:
-            yield _build_overrun_problem(about, overrun)
-    yield from map(_build_test_problem, view.failing_tests)
+        yield from _list_scenario_problems(view, row)
+    for finding in view.baseline_findings:
+        about = "suite" if finding.name is None else finding.name.scenario_id
+        yield _annotate(
+            view,
+            finding.place,
+            "failure" if finding.gates else "warning",
+            f"{about}: against the baseline",
+            f"{finding.sentence}\n{finding.figures}",
+            kind="baseline",
+            key=finding.key,
+            newly=True,
+        )
+    for known in view.manifest_differences:
+        if known.place.file:
+            level: Level = "failure" if known.gates else "warning"
+            title = f"{known.scenario_id}: known scenario"
+            text = f"{known.text} {known.detail}".rstrip()
+            yield _annotate(view, known.place, level, title, text, kind="known")
+    for over, overrun in view.overruns:
+        if over is not None:
+            yield _annotate_overrun(view, over, overrun)
+    for case in view.tests.failing:
+        place, message = view.links.place(case.file, case.line), case.message or NO_REASON
+        yield _annotate(
+            view, place, "failure", case.title, message, kind="test", details=case.detail
+        )
 
 
-def _build_finding_problem(finding: BaselineFinding) -> _Problem:
-    """Return a finding of the comparison; one without a scenario of this run has no place."""
-    about = "suite" if finding.name is None else finding.name.scenario_id
-    return _Problem(
-        place=finding.place,
-        level="failure" if finding.gates else "warning",
-        title=f"{about}: against the baseline",
-        message=f"{finding.sentence}\n{finding.figures}",
-        newly=True,
-        kind="baseline",
-        key=finding.key,
-    )
-
-
-def _list_manifest_problems(view: ReportView) -> Iterator[_Problem]:
-    """Yield the differences of the run from lines of the scenario manifest, at those lines."""
-    for row in view.manifest_differences:
-        if row.place.file:
-            yield _Problem(
-                place=row.place,
-                level="failure" if row.gates else "warning",
-                title=f"{row.scenario_id}: known scenario",
-                message=f"{row.text} {row.detail}".rstrip(),
-                kind="known",
-            )
-
-
-def _list_scenario_problems(
-    row: ScenarioRow, level: Level, answer: Sequence[str]
-) -> Iterator[_Problem]:
-    tally, newly = row.scenario.tally, row.change == "newly_failing"
+def _list_scenario_problems(view: ReportView, row: ScenarioRow) -> Iterator[_Found]:
+    tally, level, newly = row.scenario.tally, _find_level(row, view), row.change == "newly_failing"
     if tally.failed:
+        passes = f"passes {row.passes}, {row.note}" if row.note else f"passes {row.passes}"
+        details = [*view.changed_answers.get(row.key, ()), passes]
         for cause in row.causes:
-            found = _build_cause_problem(row, cause, level, [*answer, _describe_passes(row)])
-            yield replace(found, newly=newly)
+            yield _annotate_cause(view, row, cause, level, details, newly=newly)
     if tally.error:
         title = f"{row.name.title}: {format_part(tally.error, tally.ran)} errors"
         # An error is no measurement: it weighs more than one that went badly.
         worse: Level = "warning" if level == "notice" else level
         reason = row.error_cause.reason or NO_REASON
-        yield _Problem(row.place, worse, title, reason, kind="error", key=row.key)
+        yield _annotate(view, row.place, worse, title, reason, kind="error", key=row.key)
     for cause in row.warnings:
-        found = _build_cause_problem(row, cause, "warning", [f"passes {row.passes}"])
-        yield replace(found, kind="warning")
+        yield _annotate_cause(view, row, cause, "warning", [f"passes {row.passes}"], kind="warning")
 
 
-def _describe_passes(row: ScenarioRow) -> str:
-    return f"passes {row.passes}, {row.note}" if row.note else f"passes {row.passes}"
-
-
-def _build_cause_problem(
-    row: ScenarioRow, cause: Cause, level: Level, details: Sequence[str]
-) -> _Problem:
+def _annotate_cause(
+    view: ReportView,
+    row: ScenarioRow,
+    cause: Cause,
+    level: Level,
+    details: Sequence[str],
+    *,
+    kind: AnnotationKind = "failed",
+    newly: bool = False,
+) -> _Found:
     """Return a failed check at its line; one in a helper that tests share, at its own test."""
     title, place, lines = f"{row.name.title}: {cause.name or 'failed'}", cause.place, [*details]
     if row.place.path is not None and _is_in_helper(cause.place, row.place):
         place, lines = row.place, [f"checked at {cause.place.text}", *lines]
-    return _Problem(place, level, title, "\n".join([cause.sentence, *lines]), key=row.key)
+    text = "\n".join([cause.sentence, *lines])
+    return _annotate(view, place, level, title, text, kind=kind, key=row.key, newly=newly)
 
 
 def _is_in_helper(check: Place, test: Place) -> bool:
@@ -209,22 +186,13 @@ def _is_in_helper(check: Place, test: Place) -> bool:
     return check.file != test.file or (check.line or 0) < (test.line or 0)
 
 
-def _build_overrun_problem(row: ScenarioRow, overrun: BudgetOverrun) -> _Problem:
+def _annotate_overrun(view: ReportView, row: ScenarioRow, overrun: BudgetOverrun) -> _Found:
     figures = f"observed {overrun.observed} ({overrun.over_by})"
     observed = figures if overrun.is_measured else NOT_MEASURED
-    return _Problem(
-        place=row.place,
-        level="failure" if overrun.gates else "warning",
-        title=f"{row.name.title}: over budget, {overrun.label}",
-        message=f"{overrun.strength} limit {overrun.limit}, {observed}",
-        kind="budget",
-        key=row.key,
-    )
-
-
-def _build_test_problem(test: FailingTest) -> _Problem:
-    case, message = test.case, test.case.message or NO_REASON
-    return _Problem(test.place, "failure", case.title, message, case.detail, kind="test")
+    level: Level = "failure" if overrun.gates else "warning"
+    title = f"{row.name.title}: over budget, {overrun.label}"
+    text = f"{overrun.strength} limit {overrun.limit}, {observed}"
+    return _annotate(view, row.place, level, title, text, kind="budget", key=row.key)
 
 
 def _find_level(row: ScenarioRow, view: ReportView) -> Level:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from ci_agent_eval.analysis.loaded_results import JUnitCase
 from ci_agent_eval.analysis.summary import ScenarioSummary
 from ci_agent_eval.contract.episode import Outcome
 from ci_agent_eval.gate.model import ScenarioStatus
@@ -20,7 +21,7 @@ from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.escape import EMPTY, cut_bytes, visible_line, visible_lines
 from ci_agent_eval.render.formats.annotations import MESSAGE_BYTES, TITLE_BYTES
 from ci_agent_eval.render.links import Place
-from ci_agent_eval.render.report_view import FailingTest, ReportView
+from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.render.scenario_rows import NO_REASON, ScenarioRow
 
 SPEC_VERSION = "0.0.0"
@@ -82,7 +83,8 @@ def _build_summary(view: ReportView, tests: list[dict[str, Any]]) -> dict[str, A
 def _list_tests(view: ReportView) -> Iterator[dict[str, Any]]:
     for row in view.scenarios:
         yield _build_scenario(row, view.suite)
-    yield from map(_build_case, view.failing_tests)
+    for case in view.tests.failing:
+        yield _build_case(case, view.links.place(case.file, case.line))
     yield _build_gate(view)
 
 
@@ -155,8 +157,7 @@ def _list_reasons(row: ScenarioRow) -> Iterator[str]:
         yield cause.reason or NO_REASON
 
 
-def _build_case(test: FailingTest) -> dict[str, Any]:
-    case = test.case
+def _build_case(case: JUnitCase, place: Place) -> dict[str, Any]:
     detail = {"trace": _format_text(case.detail)} if case.detail else {}
     return {
         "name": _format_name(case.title),
@@ -165,7 +166,7 @@ def _build_case(test: FailingTest) -> dict[str, Any]:
         "duration": 0,
         "tags": ["test"],
         "extra": {"durationMs": None},
-        **_build_place(test.place),
+        **_build_place(place),
         **_build_message([case.message or NO_REASON]),
         **detail,
     }

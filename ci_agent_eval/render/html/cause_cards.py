@@ -6,8 +6,7 @@ Both come from the view model that the comment renders, in the same words.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from ci_agent_eval.analysis.behaviour_pairs import BehaviourPair, CutText, ExchangeSide
@@ -47,36 +46,8 @@ _MARKS = {"-": "before", "+": "now"}
 _NO_URLS: Mapping[str, str] = {}
 
 
-class PhrasePart(NamedTuple):
-    """A part of a phrase, as the template reads it."""
-
-    kind: str
-    """`text`, `strong` or `code`."""
-    text: str
-    url: str | None = None
-
-
-class ExchangeText(NamedTuple):
-    """One side of an exchange."""
-
-    user: str
-    calls: Sequence[str]
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
-class PageCause:
-    """A cause, as the template reads it."""
-
-    role: CauseRole
-    mark: str
-    """The role in words."""
-    summary: Sequence[PhrasePart]
-    blocks: Sequence[Mapping[str, Any]]
-    scenario: int | None
-    """Index of its scenario in the page's list."""
-    url: str | None
-    """Address of its scenario on the page."""
+Part: TypeAlias = dict[str, Any]
+"""A part of a phrase: `kind` (`text`, `strong` or `code`), `text`, and `url` or None."""
 
 
 def build_scenario_url(scenario_id: str) -> str:
@@ -84,22 +55,26 @@ def build_scenario_url(scenario_id: str) -> str:
     return f"#scenario={quote(scenario_id.encode('utf-8', 'replace'), safe='')}"
 
 
-def build_phrase(phrase: Phrase, urls: Mapping[str, str] = _NO_URLS) -> Sequence[PhrasePart]:
+def build_phrase(phrase: Phrase, urls: Mapping[str, str] = _NO_URLS) -> Sequence[Part]:
     """Return the parts of a phrase; names of scenarios lead to their addresses."""
     return [_build_part(part, urls) for part in phrase]
 
 
-def _build_part(part: str | Quoted | Strong | Linked, urls: Mapping[str, str]) -> PhrasePart:
+def _build_part(part: str | Quoted | Strong | Linked, urls: Mapping[str, str]) -> Part:
     if isinstance(part, str):
-        return PhrasePart("text", part)
+        return _write_part("text", part)
     if isinstance(part, Strong):
-        return PhrasePart("strong", part.text)
+        return _write_part("strong", part.text)
     if isinstance(part, Quoted):
         # A check may be called as a scenario is.
         is_name = part.limit <= NAME_LIMIT
-        return PhrasePart("code", part.shown, urls.get(part.text) if is_name else None)
+        return _write_part("code", part.shown, urls.get(part.text) if is_name else None)
     inner = _build_part(part.text, urls)
-    return inner._replace(url=part.url if is_web_address(part.url) else None)
+    return {**inner, "url": part.url if is_web_address(part.url) else None}
+
+
+def _write_part(kind: str, text: str, url: str | None = None) -> Part:
+    return {"kind": kind, "text": text, "url": url}
 
 
 class CausePages:
@@ -123,24 +98,24 @@ class CausePages:
             "causes": list(map(self._build_cause, self._texts.first(view.cards))),
         }
 
-    def _build_change(self, found: ChangeList) -> tuple[ChangeKind, str, Sequence[PhrasePart]]:
+    def _build_change(self, found: ChangeList) -> tuple[ChangeKind, str, Sequence[Part]]:
         """Return the kind of a list of changes, its heading, and its text."""
         return found.kind, _HEADS[found.kind], self._build_phrase(found.text)
 
-    def _build_cause(self, card: CauseCard) -> PageCause:
-        """Return a card."""
+    def _build_cause(self, card: CauseCard) -> Mapping[str, Any]:
+        """Return a card; `scenario` is the index of its scenario in the page's list."""
         key = None if card.example is None else card.example.key
         number = None if key is None else self._numbers.get(key)
-        return PageCause(
-            role=card.role,
-            mark=_ROLES[card.role],
-            summary=self._build_phrase(card.summary),
-            blocks=[self._build_block(block) for block in card.body],
-            scenario=number,
-            url=None if number is None or key is None else self._urls[key[0]],
-        )
+        return {
+            "role": card.role,
+            "mark": _ROLES[card.role],
+            "summary": self._build_phrase(card.summary),
+            "blocks": [self._build_block(block) for block in card.body],
+            "scenario": number,
+            "url": None if number is None or key is None else self._urls[key[0]],
+        }
 
-    def _build_phrase(self, phrase: Phrase) -> Sequence[PhrasePart]:
+    def _build_phrase(self, phrase: Phrase) -> Sequence[Part]:
         return build_phrase(phrase, self._urls)
 
     def _build_block(self, block: CardBlock) -> Mapping[str, Any]:
@@ -154,7 +129,7 @@ class CausePages:
             return {"kind": "sentence", "items": [self._build_phrase(block.text)]}
         if isinstance(block, ListBlock):
             return self._build_items("list", [self._build_phrase(line) for line in block.lines])
-        names = [[PhrasePart("code", *self._build_name(name))] for name in block.names]
+        names = [[_write_part("code", *self._build_name(name))] for name in block.names]
         return self._build_items("names", names)
 
     def _build_name(self, title: str) -> tuple[str, str | None]:
@@ -182,11 +157,11 @@ def _build_exchange(pair: BehaviourPair) -> Mapping[str, Any]:
     }
 
 
-def _build_side(side: ExchangeSide) -> ExchangeText:
+def _build_side(side: ExchangeSide) -> Mapping[str, Any]:
     calls = [visible_line(call, len(call)) for call in side.calls]
     if side.more_calls:
         calls.append(f"… {format_count(side.more_calls)} more")
-    return ExchangeText(_show_text(side.user), calls, _show_text(side.answer))
+    return {"user": _show_text(side.user), "calls": calls, "answer": _show_text(side.answer)}
 
 
 def _show_text(cut: CutText) -> str:

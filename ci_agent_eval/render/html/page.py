@@ -25,7 +25,7 @@ from ci_agent_eval.render.comparison_wording import (
     describe_tool,
 )
 from ci_agent_eval.render.html import assets
-from ci_agent_eval.render.html.cause_cards import PhrasePart, build_phrase
+from ci_agent_eval.render.html.cause_cards import Part, build_phrase
 from ci_agent_eval.render.html.episodes import EpisodeRows, build_suite_bars, count_attempts
 from ci_agent_eval.render.html.page_limits import (
     OmittedCounts,
@@ -136,7 +136,7 @@ def _describe_compared(
     return lambda one: {"compared": build_compared_row(one, texts, talks)} if one else {}
 
 
-def _list_compared_across(found: Comparison | None) -> Sequence[Sequence[PhrasePart]]:
+def _list_compared_across(found: Comparison | None) -> Sequence[Sequence[Part]]:
     """Return the conditions that differ, and the tools whose name or use changed."""
     if found is None:
         return ()
