@@ -216,7 +216,7 @@ def _list_evaluation_reasons(found: EvaluationTally, policy: GatePolicy) -> Iter
     messages = {
         "measurement": f"no evaluation conversation was judged ({counts}), but a threshold is set",
         "pass_rate": f"{found.passed} of {total} evaluation conversations passed, "
-        f"{(rate or 0) * 100:.6g}% required",
+        f"{(rate or 0) * 100:.6g} % required",
         "score": f"the evaluations' average score is {found.mean_score or 0:g}, "
         f"{score or 0:g} required",
     }
@@ -224,7 +224,7 @@ def _list_evaluation_reasons(found: EvaluationTally, policy: GatePolicy) -> Iter
         yield Reason("evaluation", messages[shortfall])
     if found.raised > compute_exact_share(policy.max_error_rate, total):
         message = f"{found.raised} of {total} evaluation conversations ended in an error"
-        yield Reason("evaluation", f"{message}, {policy.max_error_rate:.1%} allowed")
+        yield Reason("evaluation", f"{message}, {policy.max_error_rate * 100:.6g} % allowed")
 
 
 def _list_test_reasons(summary: Summary) -> Iterator[Reason]:

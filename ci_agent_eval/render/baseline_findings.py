@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from ci_agent_eval.analysis.comparison.findings import (
@@ -35,11 +35,9 @@ from ci_agent_eval.render.comparison_wording import (
     format_sides,
 )
 from ci_agent_eval.render.links import NO_PLACE, Links, Place
-from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count
+from ci_agent_eval.render.numbers import ABSENT, format_count
 from ci_agent_eval.render.phrases import ScenarioKey, ScenarioName, get_key
 from ci_agent_eval.render.sentences import (
-    SUITE_MEASURES,
-    describe_difference,
     describe_increase,
     describe_reason,
     describe_scenario_increase,
@@ -152,11 +150,7 @@ def _describe_finding(reason: Reason, compared: ScenarioComparison | None) -> st
     if isinstance(message, MetricIncrease):
         return describe_increase(message)
     if isinstance(message, SuiteChange):
-        scenarios, figure = (
-            count_noun(message.scenarios, "scenario"),
-            SUITE_MEASURES[message.measure],
-        )
-        return f"{figure} fell over {scenarios}: {describe_difference(message)}"
+        return describe_reason(replace(reason, note=""))
     if compared is None:
         return ""
     if isinstance(message, ScenarioIncrease):

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from ci_agent_eval.analysis.comparison.findings import MetricIncrease, compute_increase
+from ci_agent_eval.analysis.comparison.findings import MetricIncrease
 from ci_agent_eval.analysis.comparison.model import Comparison, MetricChange, SuiteChange
-from ci_agent_eval.analysis.evaluation_totals import EvaluationTally
 from ci_agent_eval.analysis.failure_causes import CauseGroup
 from ci_agent_eval.gate.failure_groups import (
     group_errors,
@@ -19,13 +18,13 @@ from ci_agent_eval.gate.failure_groups import (
     is_broken,
 )
 from ci_agent_eval.gate.model import Reason, ReasonKind, ScenarioStatus
-from ci_agent_eval.gate.reasons import find_shortfalls, sum_suite_rate_tallies
+from ci_agent_eval.gate.reasons import sum_suite_rate_tallies
 from ci_agent_eval.gate.report import JudgedScenario, Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.findings import describe_findings
 from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.phrases import ScenarioKey, get_key
-from ci_agent_eval.render.sentences import LIMITED_FIGURES, SUITE_MEASURES
+from ci_agent_eval.render.sentences import describe_increase, describe_reason, describe_suite_change
 
 AGENT_TITLE = "Agent evals"
 TEST_TITLE = "Tests"
@@ -283,30 +282,10 @@ def _describe_suite(reasons: Iterable[Reason], report: Report) -> Iterator[str]:
         if isinstance(message, SuiteChange) and not (fails and message.measure == "pass_rate"):
             yield describe_suite_change(message)
         elif isinstance(message, MetricIncrease):
-            yield _describe_metric(message)
+            yield describe_increase(message)
     rose = sum(1 for r in report.verdict.reasons if r.kind == "increase" and r.scenario_id)
     if rose:
         yield f"{count_noun(rose, 'scenario')} over the allowed increase"
-
-
-def describe_suite_change(change: SuiteChange) -> str:
-    """Return `the suite passes less often, 97 % → 88 %`."""
-    if change.measure == "evaluation_score":
-        pair = numbers.format_pair(numbers.format_score, change.before, change.after, 2)
-        return f"{SUITE_MEASURES[change.measure]} fell, {pair}"
-    pair = numbers.format_pair(numbers.format_share, change.before, change.after, 0)
-    subject = "the suite passes" if change.measure == "pass_rate" else "the evaluations pass"
-    return f"{subject} less often, {pair}"
-
-
-def _describe_metric(increase: MetricIncrease) -> str:
-    figure, rise = LIMITED_FIGURES[increase.figure], compute_increase(increase.change)
-    if increase.kind == "not_measured":
-        return f"{figure} is not measured in every scenario"
-    if rise is None or rise == float("inf"):
-        return f"{figure} rose from nothing"
-    allowed = f"{increase.allowed * 100:.6g} % allowed"
-    return f"{figure} rose {numbers.format_rise(rise)} ({allowed})"
 
 
 def _describe_baseline_rules(reasons: Iterable[Reason]) -> Iterator[str]:
@@ -321,26 +300,10 @@ def _describe_baseline_rules(reasons: Iterable[Reason]) -> Iterator[str]:
 
 
 def _describe_thresholds(report: Report) -> Iterator[str]:
-    """Name the thresholds that the evaluations miss, from their figures."""
-    reasons = [reason for reason in report.verdict.reasons if reason.kind == "evaluation"]
-    found, thresholds = report.summary.gating_evaluations, report.verdict.thresholds
-    missed = list(find_shortfalls(found, thresholds)) if reasons else []
-    if "measurement" in missed:
-        yield "no evaluation conversation was judged"
-    if "pass_rate" in missed and thresholds.min_pass_rate is not None:
-        rate = numbers.format_percent(thresholds.min_pass_rate)
-        yield f"{_count_conversations(found)}, {rate} required"
-    if "score" in missed and thresholds.min_score is not None:
-        mean = numbers.format_score_below(found.mean_score or 0.0, thresholds.min_score)
-        least = numbers.format_required_score(thresholds.min_score)
-        yield f"the evaluations' average score is {mean}, {least} required"
-    if len(reasons) > len(missed) and found.raised:
-        yield f"{count_noun(found.raised, 'evaluation conversation')} ended in an error"
-
-
-def _count_conversations(found: EvaluationTally) -> str:
-    noun = count_noun(found.conversations, "evaluation conversation")
-    return f"{format_count(found.passed)} of {noun} passed"
+    """Yield the thresholds that the evaluations miss."""
+    for reason in report.verdict.reasons:
+        if reason.kind == "evaluation":
+            yield describe_reason(reason)
 
 
 def _describe_required(report: Report) -> Iterator[str]:

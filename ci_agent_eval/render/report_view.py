@@ -54,7 +54,6 @@ from ci_agent_eval.render.suite_figures import (
     SuiteFigure,
     build_figure_row,
     list_ending,
-    list_evidence,
     list_figures,
     title_evaluations,
 )
@@ -125,7 +124,6 @@ class ReportView:
     compared_figures: Sequence[FigureRow]
     """Beside those of the baseline."""
     totals: Totals
-    evidence: Sequence[str]
     base: tuple[str, str] | None
     """Our words about the baseline, then its label or why there is none."""
     no_baseline: str | None
@@ -233,7 +231,6 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
         figures=tuple(list_figures(report)),
         compared_figures=_build_figure_rows(report),
         totals=summary.totals,
-        evidence=list_evidence(report),
         base=describe_baseline(report),
         no_baseline=report.comparison.reason if isinstance(report.comparison, NoBaseline) else None,
         comparison=comparison,

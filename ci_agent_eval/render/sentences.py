@@ -9,7 +9,6 @@ from ci_agent_eval.analysis.comparison.findings import (
     LimitedMetric,
     MetricIncrease,
     compute_increase,
-    compute_least_increase,
 )
 from ci_agent_eval.analysis.comparison.model import (
     ConfirmationResult,
@@ -68,9 +67,7 @@ def _describe_message(message: str | ReasonData) -> str:
         where = f"{message.where}: " if message.where else ""
         return f"{where}{describe_finding(message)}"
     if isinstance(message, SuiteChange):
-        before, now = (format_suite_mean(message, m) for m in (message.before, message.after))
-        figure = SUITE_MEASURES[message.measure]
-        return f"{figure} fell from {before} to {now}: {describe_difference(message)}"
+        return f"{describe_suite_change(message)}: {describe_difference(message)}"
     if isinstance(message, ScenarioIncrease):
         return describe_scenario_increase(message)
     return describe_increase(message)
@@ -82,6 +79,16 @@ SUITE_MEASURES: dict[SuiteMeasure, str] = {
     "evaluation_score": "the evaluations' average score",
 }
 """Labels of the measures that are compared over the suite as a whole."""
+
+
+def describe_suite_change(change: SuiteChange) -> str:
+    """Return `the suite passes less often, 97 % → 88 %`."""
+    if change.measure == "evaluation_score":
+        pair = numbers.format_pair(numbers.format_score, change.before, change.after, 2)
+        return f"{SUITE_MEASURES[change.measure]} fell, {pair}"
+    pair = numbers.format_pair(numbers.format_share, change.before, change.after, 0)
+    subject = "the suite passes" if change.measure == "pass_rate" else "the evaluations pass"
+    return f"{subject} less often, {pair}"
 
 
 def format_suite_mean(change: SuiteChange, mean: float) -> str:
@@ -151,23 +158,19 @@ def _describe_stopped_run(run: StoppedRun) -> str:
 
 
 def describe_increase(increase: MetricIncrease) -> str:
-    """Return how a figure of the suite rose, and the increase that is allowed."""
-    figure, allowed = LIMITED_FIGURES[increase.figure], numbers.format_allowed(increase.allowed)
-    return f"{figure} {_describe_rise(increase)}, {allowed}"
-
-
-def _describe_rise(increase: MetricIncrease) -> str:
-    moved = increase.change
+    """Return how a figure of the suite rose: `cost per episode rose by 26 % (20 % allowed)`."""
+    figure, moved = LIMITED_FIGURES[increase.figure], increase.change
     if increase.kind == "not_measured":
         missing = numbers.format_count(moved.compared - moved.scenarios)
         scenarios = numbers.count_noun(moved.compared, "scenario")
-        return f"is not measured on both sides in {missing} of {scenarios}"
-    rise = compute_increase(moved) if increase.kind == "possible" else compute_least_increase(moved)
-    if rise is None or math.isinf(rise):
-        return "rose from nothing"
+        return f"{figure} is not measured on both sides in {missing} of {scenarios}"
+    rise, chance = compute_increase(moved), ""
     if increase.kind == "possible":
-        return f"rose {numbers.format_rise(rise)}, which may be chance"
-    return f"rose {numbers.format_rise(rise)} or more"
+        chance = ", which may be chance"
+    if rise is None or math.isinf(rise):
+        return f"{figure} rose from nothing{chance}"
+    allowed = numbers.format_allowed(increase.allowed)
+    return f"{figure} rose {numbers.format_rise(rise)} ({allowed}){chance}"
 
 
 _SCENARIO_METRICS: dict[ScenarioMetric, str] = {

@@ -177,36 +177,10 @@ def _name_sides(sides: Sequence[tuple[str, SideTotals]]) -> str:
     return f"including {names}" if sides else ""
 
 
-def list_evidence(report: Report) -> tuple[str, ...]:
-    """Return the parts of the evidence line: episodes, tests, calls, stops."""
-    summary = report.summary
-    calls = summary.calls
-    parts = [_describe_episodes(summary.tally)]
-    if saving := describe_saving(summary):
-        parts.append(saving)
-    parts += _list_not_run(summary)
-    if summary.tests.tally.total:
-        parts.append(_describe_tests(summary.tests.tally))
-    parts.append(_describe_calls(calls))
-    for name, side in _list_sides(summary.totals):
-        without = f" ({count_noun(side.unpriced, 'episode')} without a price)"
-        calls_ = count_noun(side.calls, f"{name} call")
-        parts.append(f"{calls_}{without}" if side.unpriced else calls_)
-    if calls.rate_limited:
-        parts.append(f"rate limited {count_noun(calls.rate_limited, 'time')}")
-    if summary.stops:
-        stops = (f"{format_count(s.episodes)} {s.reason.replace('_', ' ')}" for s in summary.stops)
-        parts.append(f"stopped: {', '.join(stops)}")
-    # A script or a recording costs nothing; only a live reply without a price is a gap.
-    if calls.live and (unpriced := summary.totals.unpriced):
-        parts.append(f"{count_noun(unpriced, 'episode')} without a cost")
-    return tuple(parts)
-
-
 def list_ending(report: Report) -> Iterator[str]:
     """Yield episodes, tests and cost, in short; calls only if not all were live."""
     summary = report.summary
-    tally, totals, calls = summary.tally, summary.totals, summary.calls
+    tally, totals = summary.tally, summary.totals
     if tally.total or not summary.tests.tally.total:
         parts = [f"{format_count(tally.judged)} judged"]
         parts += [count_noun(tally.error, "error")] if tally.error else []
@@ -225,13 +199,25 @@ def list_ending(report: Report) -> Iterator[str]:
     if saving := describe_saving(summary):
         yield saving
     yield from _list_not_run(summary)
+    yield from _list_gaps(summary)
+
+
+def _list_gaps(summary: Summary) -> Iterator[str]:
+    """Yield why the figures may say less than those of a live run."""
+    calls, totals = summary.calls, summary.totals
     if calls.replayed or calls.scripted or calls.misses:
         yield _describe_calls(calls)
     if summary.stops:
         stops = (f"{format_count(s.episodes)} {s.reason.replace('_', ' ')}" for s in summary.stops)
         yield f"stopped: {', '.join(stops)}"
+    if calls.rate_limited:
+        yield f"rate limited {count_noun(calls.rate_limited, 'time')}"
+    # A script or a recording costs nothing; only a live reply without a price is a gap.
     if calls.live and totals.unpriced:
         yield f"{count_noun(totals.unpriced, 'episode')} without a cost"
+    for name, side in _list_sides(totals):
+        if side.unpriced:
+            yield f"{count_noun(side.unpriced, 'episode')} without a price of the {name}"
 
 
 def _list_not_run(summary: Summary) -> Iterator[str]:
@@ -248,18 +234,3 @@ def _describe_calls(calls: ModelCallCounts) -> str:
     )
     misses = count_noun(calls.misses, "cassette miss", "cassette misses")
     return f"{text}, {misses}" if calls.misses else text
-
-
-def _describe_episodes(tally: OutcomeTally) -> str:
-    if not tally.total:
-        return "no episodes ran"
-    ended = f"{count_noun(tally.error, 'error')}, {format_count(tally.skipped)} skipped"
-    return f"{count_noun(tally.ran, 'episode')} ran: {format_count(tally.judged)} judged, {ended}"
-
-
-def _describe_tests(tally: OutcomeTally) -> str:
-    return (
-        f"{count_noun(tally.ran, 'test')} ran: {format_count(tally.passed)} passed, "
-        f"{format_count(tally.failed)} failed, {count_noun(tally.error, 'error')}, "
-        f"{format_count(tally.skipped)} skipped"
-    )

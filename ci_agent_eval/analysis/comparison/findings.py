@@ -286,11 +286,6 @@ def compute_increase(change: MetricChange) -> float | None:
     return math.inf if change.after > 0 else 0.0
 
 
-def compute_least_increase(change: MetricChange) -> float | None:
-    """Return the lower limit of a change; without one, the change itself."""
-    return compute_increase(change) if change.least is None else change.least
-
-
 def is_certain_increase(change: MetricChange, allowed: float) -> bool:
     """Return whether an increase over the limit is significant.
 

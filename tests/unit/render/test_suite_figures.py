@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_agent_eval.render.suite_figures import list_evidence, list_figures
+from ci_agent_eval.render.suite_figures import list_ending, list_figures
 from tests.builders import episode, report, turn
 
 JUDGE = {"calls": 3, "tokens": {"input": 900, "output": 100}, "cost_usd": 0.25}
@@ -16,7 +16,7 @@ def told(built):
 def test_a_judge_without_a_price_is_said():
     built = report(episode(judge={**JUDGE, "cost_usd": None}, **USED))
     assert told(built)["total cost (including judge)"] == "at least $0.50 ($0.00)"
-    assert "3 judge calls (1 episode without a price)" in list_evidence(built)
+    assert "1 episode without a price of the judge" in list(list_ending(built))
 
 
 def test_a_retry_without_a_price_is_no_further_episode():
@@ -24,4 +24,4 @@ def test_a_retry_without_a_price_is_no_further_episode():
     tries = (
         episode(attempt=n, outcome=end, **unpriced) for n, end in ((1, "failed"), (2, "passed"))
     )
-    assert "1 episode without a cost" in list_evidence(report(*tries))
+    assert "1 episode without a cost" in list(list_ending(report(*tries)))
