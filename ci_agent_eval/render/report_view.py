@@ -50,9 +50,8 @@ from ci_agent_eval.render.phrases import ScenarioKey, ScenarioName
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow, build_scenario_rows
 from ci_agent_eval.render.sentences import describe_reason
 from ci_agent_eval.render.suite_figures import (
-    FigureRow,
     SuiteFigure,
-    build_figure_row,
+    compare_figures,
     list_ending,
     list_figures,
     title_evaluations,
@@ -121,7 +120,7 @@ class ReportView:
     links: Links
     commit: str | None
     figures: Sequence[SuiteFigure]
-    compared_figures: Sequence[FigureRow]
+    compared_figures: Sequence[SuiteFigure]
     """Beside those of the baseline."""
     totals: Totals
     base: tuple[str, str] | None
@@ -197,7 +196,7 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
     """Build the view of a report; without `links` no place has an address."""
     links = links or Links()
     summary, verdict = report.summary, report.verdict
-    comparison = get_comparison(report)
+    comparison, figures = get_comparison(report), tuple(list_figures(report))
     findings = build_baseline_findings(report, links)
     scenarios = build_scenario_rows(report, links, index_comparison(report), findings)
     reasons, warnings = (
@@ -228,8 +227,8 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
         headline=render_headline(report),
         links=links,
         commit=report.commit,
-        figures=tuple(list_figures(report)),
-        compared_figures=_build_figure_rows(report),
+        figures=figures,
+        compared_figures=compare_figures(figures, comparison, report) if comparison else figures,
         totals=summary.totals,
         base=describe_baseline(report),
         no_baseline=report.comparison.reason if isinstance(report.comparison, NoBaseline) else None,
@@ -267,17 +266,6 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
         commands=tuple(list_commands(report)),
         ending=tuple(list_ending(report)),
     )
-
-
-def _build_figure_rows(report: Report) -> Sequence[FigureRow]:
-    """Return every measured figure, beside the baseline's if there is one."""
-    if not isinstance(report.comparison, Comparison):
-        return tuple(map(build_figure_row, list_figures(report)))
-    from ci_agent_eval.render.compared_figures import (  # noqa: PLC0415 - only with a baseline
-        build_compared_figures,
-    )
-
-    return build_compared_figures(report, report.comparison)
 
 
 def _build_reason(reason: Reason) -> ReasonRow:

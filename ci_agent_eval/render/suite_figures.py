@@ -1,19 +1,29 @@
-"""Figures of the suite, its evidence line and the title of its evaluations, as text."""
+"""Figures of the suite, also beside the baseline's; its last line, and its evaluations' title."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from ci_agent_eval.analysis.comparison.model import (
+    Comparison,
+    MetricChange,
+    SuiteMeasure,
+)
 from ci_agent_eval.analysis.evaluation_totals import EvaluationTally, SideTotals
 from ci_agent_eval.analysis.loaded_results import ModelCallCounts, OutcomeTally
 from ci_agent_eval.analysis.summary import Summary, Totals, compute_pass_interval
 from ci_agent_eval.gate.report import Report
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import ABSENT, count_noun, format_count
-from ci_agent_eval.render.sentences import LIMITED_FIGURES, describe_saving
+from ci_agent_eval.render.sentences import (
+    LIMITED_FIGURES,
+    describe_saving,
+    format_suite_difference,
+    format_suite_mean,
+)
 
 FigureKind = Literal[
     "scenarios",
@@ -33,7 +43,7 @@ FigureKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class SuiteFigure:
-    """A figure of the suite that was measured."""
+    """A figure of the suite that was measured, beside the baseline's if there is one."""
 
     kind: FigureKind
     name: str
@@ -42,6 +52,10 @@ class SuiteFigure:
     """The population of the figure."""
     detail: str = ""
     """Its confidence interval, or its parts."""
+    before: str = ABSENT
+    change: str = ABSENT
+    certainty: str = ""
+    """How certain the change is; empty: it was not tested."""
 
     @property
     def label(self) -> str:
@@ -52,23 +66,6 @@ class SuiteFigure:
     def text(self) -> str:
         """The value with its detail."""
         return f"{self.value} ({self.detail})" if self.detail else self.value
-
-
-@dataclass(frozen=True, slots=True)
-class FigureRow:
-    """A figure of the suite in this run and in the baseline, and its change."""
-
-    label: str
-    value: str
-    before: str = ABSENT
-    change: str = ABSENT
-    certainty: str = ""
-    """How certain the change is; empty: it was not tested."""
-
-
-def build_figure_row(figure: SuiteFigure) -> FigureRow:
-    """Return the row of a figure that is not compared."""
-    return FigureRow(figure.label, figure.text)
 
 
 def list_figures(report: Report) -> Iterator[SuiteFigure]:
@@ -234,3 +231,152 @@ def _describe_calls(calls: ModelCallCounts) -> str:
     )
     misses = count_noun(calls.misses, "cassette miss", "cassette misses")
     return f"{text}, {misses}" if calls.misses else text
+
+
+def compare_figures(
+    figures: Sequence[SuiteFigure], found: Comparison, report: Report
+) -> Sequence[SuiteFigure]:
+    """Return every measured figure beside the baseline's.
+
+    A figure of all scenarios and one of the compared scenarios have a row each.
+    """
+    typical, calls = found.typical_latency_ms, found.tool_calls
+    rows = [row for figure in figures for row in _compare_figure(figure, found, report)]
+    if typical.before is not None and typical.after is not None:
+        value = numbers.format_milliseconds(typical.after)
+        figure = SuiteFigure("typical_latency_ms", LIMITED_FIGURES["typical_latency_ms"], value)
+        write, limit = numbers.format_milliseconds, _describe_limit(report, figure.kind)
+        rows += _list_changed(figure, typical, write, limit=limit)
+    if calls.before is not None and calls.after is not None and calls.before + calls.after:
+        value = numbers.format_amount(calls.after)
+        figure = SuiteFigure("tool_calls", "tool calls per episode", value)
+        rows += _list_changed(figure, calls, numbers.format_amount)
+    return rows
+
+
+def _compare_figure(
+    figure: SuiteFigure, found: Comparison, report: Report
+) -> Sequence[SuiteFigure]:
+    if figure.kind == "scenarios":
+        return [_compare_passing(figure, found)]
+    if figure.kind == "pass_rate":
+        whole = replace(figure, before=_format_raw_rate(found))
+        return _list_changed(
+            whole, _get_tested_rate(found), numbers.format_percent, is_of_points=True
+        )
+    if figure.kind == "total_usd":
+        return [_compare_total_cost(figure, found)]
+    if figure.kind in _FIGURES:
+        get_change, write = _FIGURES[figure.kind]
+        if figure.kind == "cost_usd":
+            figure = replace(figure, before=_format_raw_cost(figure, found))
+        limit = _describe_limit(report, figure.kind)
+        return _list_changed(figure, get_change(found), write, limit=limit)
+    if figure.kind in _EVALUATION_MEASURES:
+        return [_compare_evaluations(figure, found, report)]
+    return [figure]
+
+
+_EVALUATION_MEASURES: dict[FigureKind, SuiteMeasure] = {
+    "evaluations": "evaluation_pass_rate",
+    "evaluation_score": "evaluation_score",
+}
+_FIGURES: dict[FigureKind, tuple[Callable[[Comparison], MetricChange], Callable[[float], str]]] = {
+    "cost_usd": (lambda found: found.cost_usd, numbers.format_money),
+    "tokens": (lambda found: found.tokens, format_count),
+    "p95_latency_ms": (lambda found: found.p95_latency_ms, numbers.format_milliseconds),
+}
+
+
+def _describe_limit(report: Report, kind: FigureKind) -> str:
+    """Return the allowed increase of a figure: `50 % allowed`; empty without a limit."""
+    increases = report.verdict.increases
+    limits = {
+        "cost_usd": increases.cost,
+        "p95_latency_ms": increases.latency,
+        "typical_latency_ms": increases.typical_latency,
+    }
+    share = limits.get(kind)
+    return "" if share is None else numbers.format_allowed(share)
+
+
+def _compare_evaluations(figure: SuiteFigure, found: Comparison, report: Report) -> SuiteFigure:
+    """Compare a figure of the evaluations, if all of them are in the baseline."""
+    scenarios = sum(1 for s in report.summary.scenarios if s.mode == "evaluation")
+    for change in found.suite:
+        measure = _EVALUATION_MEASURES[figure.kind]
+        if change.measure == measure and change.scenarios == scenarios:
+            before = format_suite_mean(change, change.before)
+            return replace(figure, before=before, change=format_suite_difference(change))
+    return figure
+
+
+def _get_tested_rate(found: Comparison) -> MetricChange:
+    """Return the change of the pass rate, with its test if it is of the same scenarios."""
+    for change in found.suite:
+        if change.measure == "pass_rate" and change.scenarios == found.pass_rate.scenarios:
+            certainty = change.find_certainty(found.suite_level)
+            return found.pass_rate._replace(interval=change.interval, certainty=certainty)
+    return found.pass_rate
+
+
+def _compare_passing(figure: SuiteFigure, found: Comparison) -> SuiteFigure:
+    before = [s.before.passing for s in found.scenarios if s.before is not None]
+    after = [s.after.passing for s in found.scenarios if s.after is not None]
+    change = numbers.format_difference(after.count(True) - before.count(True))
+    passed = numbers.format_part(before.count(True), len(before))
+    return replace(figure, before=passed, change=change)
+
+
+def _format_raw_rate(found: Comparison) -> str:
+    """Format the pass rate over all iterations of the baseline."""
+    sides = [s.before for s in found.scenarios if s.before is not None]
+    judged = sum(side.judged for side in sides)
+    return numbers.format_percent(sum(side.passed for side in sides) / judged) if judged else ABSENT
+
+
+def _format_raw_cost(figure: SuiteFigure, found: Comparison) -> str:
+    """Format the cost per episode of the baseline's latest run.
+
+    Absent where the figure of this run is another one, because it leaves out judging.
+    """
+    before, now = found.latest_cost.per_episode_usd, found.head_cost.per_episode_usd
+    if before is None or now is None or numbers.format_money(now) != figure.value:
+        return ABSENT
+    return numbers.format_money(before)
+
+
+def _compare_total_cost(figure: SuiteFigure, found: Comparison) -> SuiteFigure:
+    """Compare the total cost with the baseline's latest run."""
+    before, now = found.latest_cost.total_usd, found.head_cost.total_usd
+    if before is None or now is None:
+        return figure
+    change = numbers.format_change(before, now, None)
+    return replace(figure, before=numbers.format_money(before), change=change)
+
+
+def _list_changed(
+    figure: SuiteFigure,
+    moved: MetricChange,
+    write: Callable[[float], str],
+    *,
+    is_of_points: bool = False,
+    limit: str = "",
+) -> Sequence[SuiteFigure]:
+    """Return the figure of all scenarios, and the one of the compared scenarios if it differs."""
+    if moved.before is None or moved.after is None:
+        return [figure]
+    if is_of_points:
+        change = numbers.format_points(moved.after - moved.before, moved.interval)
+    else:
+        change = numbers.format_change(moved.before, moved.after, moved.interval)
+        if moved.interval is None and moved.before and moved.after != moved.before:
+            change = f"{change} (too few iterations)"
+    change = f"{change}, {limit}" if limit else change
+    before, now = write(moved.before), write(moved.after)
+    certainty = moved.certainty if before != now else ""
+    if figure.value == now and figure.before in {ABSENT, before}:
+        return [replace(figure, before=before, change=change, certainty=certainty)]
+    name = f"{figure.name}, the {count_noun(moved.scenarios, 'scenario')} compared"
+    compared = SuiteFigure(figure.kind, name, now, "", "", before, change, certainty)
+    return [replace(figure, name=f"{figure.label}, all", note=""), compared]

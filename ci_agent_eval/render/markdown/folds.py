@@ -34,7 +34,7 @@ from ci_agent_eval.render.phrases import (
 )
 from ci_agent_eval.render.report_view import QuarantineRow, ReportView
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
-from ci_agent_eval.render.suite_figures import FigureRow
+from ci_agent_eval.render.suite_figures import SuiteFigure
 
 SENTENCE_LIMIT = 300
 FEW_TRIES = 3
@@ -102,11 +102,11 @@ def _render_figures(view: ReportView) -> str:
     return render_table(columns, rows)
 
 
-def _render_figure_row(row: FigureRow, *, compared: bool) -> Sequence[str]:
+def _render_figure_row(row: SuiteFigure, *, compared: bool) -> Sequence[str]:
     if not compared:
-        return row.label, row.value
+        return row.label, row.text
     change = f"{row.change}, {row.certainty}" if row.certainty else row.change
-    return row.label, row.before, row.value, change
+    return row.label, row.before, row.text, change
 
 
 def _render_scenario_changes(view: ReportView, most: int) -> str:
