@@ -200,7 +200,7 @@ def _format_sides(reason: Reason, compared: ScenarioComparison | None) -> Sequen
     message = reason.message
     if isinstance(message, MetricIncrease):
         sides, write = (message.change.before, message.change.after), _WRITERS[message.figure]
-        return [numbers.format_cell(side, write).text for side in sides]
+        return [ABSENT if side is None else write(side) for side in sides]
     if isinstance(message, SuiteChange):
         return [format_suite_mean(message, mean) for mean in (message.before, message.after)]
     if isinstance(message, ScenarioIncrease) and compared is not None:

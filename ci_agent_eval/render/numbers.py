@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ci_agent_eval.contract.wording import pluralize
 
@@ -31,19 +30,6 @@ TIMES_FROM = 10
 """From this factor on a change is written as a factor, not in percent."""
 MAX_DIGITS = 12
 """Most digits that make two figures look different."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A figure: its value, None where it was not measured, and the value as text."""
-
-    value: float | None
-    text: str
-
-
-def format_cell(value: float | None, write: Callable[[float], str]) -> Cell:
-    """Return the cell of a figure; its text is a dash where it was not measured."""
-    return Cell(value, ABSENT if value is None else write(value))
 
 
 def format_count(number: float) -> str:

@@ -14,7 +14,7 @@ from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.budget_overruns import BudgetOverrun, build_overrun
 from ci_agent_eval.render.comparison_wording import describe_note
 from ci_agent_eval.render.links import Links, Place
-from ci_agent_eval.render.numbers import Cell, format_count
+from ci_agent_eval.render.numbers import format_count
 from ci_agent_eval.render.phrases import ScenarioKey, ScenarioName, get_key
 from ci_agent_eval.render.sentences import describe_rated, describe_stop
 
@@ -62,15 +62,11 @@ class ScenarioRow:
     """Passed of judged iterations: `4 / 5`."""
     unjudged: str
     """How many iterations were not judged; empty where none of them ran."""
-    pass_rate: Cell
-    """With its interval; absent with fewer than two iterations judged."""
-    score: Cell
-    cost: Cell
-    """Of all iterations and attempts together, as are tokens and duration."""
-    cost_per_episode: Cell
-    tokens: Cell
-    duration: Cell
-    latency: Cell
+    pass_rate: str
+    """With its interval; empty with fewer than two iterations judged."""
+    score: str
+    """Mean score of evaluations; empty: none."""
+    cost_per_episode: float | None
     overruns: Sequence[BudgetOverrun]
     change: ScenarioChange | None = None
     """None: it is not compared."""
@@ -97,11 +93,6 @@ class ScenarioRow:
     def is_passing(self) -> bool:
         """Whether it reached its required pass rate."""
         return self.judgement.status == "passing"
-
-    @property
-    def is_rated(self) -> bool:
-        """Whether more than one iteration was judged, so that its pass rate means something."""
-        return self.scenario.tally.judged > 1
 
     @property
     def is_evaluation(self) -> bool:
@@ -164,13 +155,11 @@ def _build_row(
     skip = unjudged[-1] if tally.skipped else "removed from the run before it began"
     is_required = scenario.gate == "required"
     cost, ran = scenario.cost_usd, max(tally.ran, 1)
-    rate = numbers.format_cell(
-        scenario.rated.pass_rate if scenario.rated.judged > 1 else None,
-        lambda share: (
-            numbers.format_percent_within(share, scenario.pass_interval)
-            + describe_rated(scenario.adaptive)
-        ),
-    )
+    rate, score = scenario.rated.pass_rate, scenario.evaluations.mean_score
+    pass_rate = ""
+    if rate is not None and scenario.rated.judged > 1:
+        pass_rate = numbers.format_percent_within(rate, scenario.pass_interval)
+        pass_rate += describe_rated(scenario.adaptive)
     return ScenarioRow(
         scenario=scenario,
         judgement=item.judgement,
@@ -184,15 +173,9 @@ def _build_row(
         warnings=tuple(_build_cause(failed, place, links) for failed in scenario.warnings),
         passes=numbers.format_part(tally.passed, tally.judged),
         unjudged=_count_unjudged(scenario),
-        pass_rate=rate,
-        score=numbers.format_cell(scenario.evaluations.mean_score, numbers.format_score),
-        cost=numbers.format_cell(cost, numbers.format_money),
-        cost_per_episode=numbers.format_cell(
-            None if cost is None else cost / ran, numbers.format_money
-        ),
-        tokens=numbers.format_cell(scenario.tokens, format_count),
-        duration=numbers.format_cell(scenario.duration_ms, numbers.format_milliseconds),
-        latency=numbers.format_cell(scenario.p95_latency_ms, numbers.format_milliseconds),
+        pass_rate=pass_rate,
+        score="" if score is None else numbers.format_score(score),
+        cost_per_episode=None if cost is None else cost / ran,
         overruns=tuple(
             build_overrun(f.violation, is_required=is_required, iterations=f.iterations)
             for f in scenario.violations

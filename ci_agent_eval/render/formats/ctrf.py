@@ -90,7 +90,7 @@ def _list_tests(view: ReportView) -> Iterator[dict[str, Any]]:
 
 def _build_scenario(row: ScenarioRow, suite: str) -> dict[str, Any]:
     gating = next((f for f in reversed(row.baseline_findings) if f.gates), None)
-    duration = row.duration.value
+    duration = row.scenario.duration_ms
     return {
         "name": _format_name(row.name.title),
         "testId": _format_name(row.name.title),

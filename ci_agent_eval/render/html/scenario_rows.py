@@ -18,14 +18,7 @@ from ci_agent_eval.analysis.reliability import Reliability
 from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.comparison_wording import format_sides
 from ci_agent_eval.render.html.page_limits import PageFiles, PageText, drop_empty
-from ci_agent_eval.render.numbers import (
-    Cell,
-    count_noun,
-    format_cell,
-    format_milliseconds,
-    format_money,
-    format_percent,
-)
+from ci_agent_eval.render.numbers import count_noun, format_percent
 from ci_agent_eval.render.phrases import ScenarioKey, get_key
 from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
@@ -34,6 +27,8 @@ from ci_agent_eval.render.sentences import describe_stop
 Row = dict[str, Any]
 
 _WEIGHT = {"failing": 0, "errored": 2, "skipped": 3, "incomplete": 3, "passing": 4}
+_TOTALS = ("turns", "tool_calls", "tokens", "duration_ms", "cost_usd")
+"""The usage of all iterations and attempts."""
 _GATED = 1
 """Of a scenario that passes, and fails the gate by the baseline or by a budget."""
 
@@ -97,7 +92,7 @@ def build_scenario_data(
             "advisory": row.is_advisory,
             "quarantine": scenario.in_quarantine,
             "evaluation": row.is_evaluation,
-            "score": _text_or_none(row.score),
+            "score": row.score,
             "gated": _is_gated(row),
             "against": [_build_finding(finding, texts) for finding in row.baseline_findings],
             "over": bool(row.hard_overruns),
@@ -105,12 +100,13 @@ def build_scenario_data(
             "tally": [tally.passed, tally.failed, tally.error, tally.skipped],
             "passes": row.passes,
             "required": _describe_requirement(row),
-            "rate": _text_or_none(row.pass_rate),
+            "rate": row.pass_rate,
             "range": _build_range(row),
-            "cost": _text_or_none(row.cost_per_episode),
-            "latency": _text_or_none(row.latency),
+            "cost": row.cost_per_episode,
+            "latency": scenario.p95_latency_ms,
             "was": None if compared is None else _build_former_figures(compared),
-            "totals": _list_totals(row),
+            "stop": describe_stop(scenario),
+            "used": drop_empty({name: getattr(scenario, name) for name in _TOTALS}),
             "tries": [_format_tries(found) for found in scenario.reliability],
             "causes": [
                 _build_cause(c, texts, places) for c in texts.first((*row.causes, *unjudged))
@@ -125,14 +121,8 @@ def _build_former_figures(compared: ScenarioComparison) -> Row | None:
     before = compared.before
     if before is None:
         return None
-    cost = format_cell(before.cost_usd, format_money)
-    latency = format_cell(before.p95_latency_ms, format_milliseconds)
-    figures = {"cost": _text_or_none(cost), "latency": _text_or_none(latency)}
+    figures = {"cost": before.cost_usd, "latency": before.p95_latency_ms}
     return drop_empty({"passes": format_sides(compared)[0], **figures})
-
-
-def _text_or_none(cell: Cell) -> str | None:
-    return None if cell.value is None else cell.text
 
 
 def _build_finding(finding: BaselineFinding, texts: PageText) -> Row:
@@ -163,20 +153,6 @@ def _build_range(row: ScenarioRow) -> list[float] | None:
     if interval is None or rate is None:
         return None
     return [round(part, 4) for part in (*interval, rate, row.judgement.required_pass_rate)]
-
-
-def _list_totals(row: ScenarioRow) -> list[str]:
-    """Format the usage of all iterations and attempts."""
-    scenario = row.scenario
-    written = (
-        ("turn", scenario.turns),
-        ("tool call", scenario.tool_calls),
-        ("token", scenario.tokens or 0),
-    )
-    stop = describe_stop(scenario)
-    totals = [stop] if stop else []
-    totals += [count_noun(number, noun) for noun, number in written if number]
-    return [*totals, *(cell.text for cell in (row.duration, row.cost) if cell.value is not None)]
 
 
 def _format_tries(found: Reliability) -> str:

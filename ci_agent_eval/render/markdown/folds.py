@@ -23,7 +23,13 @@ from ci_agent_eval.render.markdown.phrases import (
     render_phrase,
     render_table,
 )
-from ci_agent_eval.render.numbers import count_noun, format_count, format_percent
+from ci_agent_eval.render.numbers import (
+    count_noun,
+    format_count,
+    format_milliseconds,
+    format_money,
+    format_percent,
+)
 from ci_agent_eval.render.phrases import (
     Phrase,
     Quoted,
@@ -125,13 +131,14 @@ def _render_iterations(view: ReportView, most: int) -> str:
 
 
 def _write_iterations(row: ScenarioRow) -> str:
-    usage = (f"{row.tokens.text} tokens" if row.tokens.value is not None else "",)
+    used = row.scenario
     parts = [
         f"passes {row.passes}",
-        row.pass_rate.text if row.pass_rate.value is not None else "",
-        *_format_tries(row.scenario.reliability),
-        *(cell.text for cell in (row.duration, row.cost) if cell.value is not None),
-        *usage,
+        row.pass_rate,
+        *_format_tries(used.reliability),
+        "" if used.duration_ms is None else format_milliseconds(used.duration_ms),
+        "" if used.cost_usd is None else format_money(used.cost_usd),
+        "" if used.tokens is None else f"{format_count(used.tokens)} tokens",
     ]
     name = " ".join((render_phrase(quote_name(row.name)), *(f"({one})" for one in row.remarks)))
     return f"{name}: {', '.join(part for part in parts if part)}"
@@ -162,8 +169,7 @@ def _write_evaluation(row: ScenarioRow) -> str:
     parts = [f"{format_count(found.passed)}/{format_count(found.conversations)} passed"]
     if row.change == "newly_failing":
         parts.append(CHANGES[row.change])
-    if row.score.value is not None:
-        parts.append(f"score {row.score.text}")
+    parts += [f"score {row.score}"] if row.score else []
     if found.assertions:
         passed = format_count(found.assertions_passed)
         parts.append(f"{passed}/{format_count(found.assertions)} assertions")

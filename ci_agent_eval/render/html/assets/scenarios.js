@@ -42,7 +42,20 @@ function causeItem(cause, ran) {
   );
 }
 
+// The usage of all iterations and attempts.
+function totalsOf({ stop, used = {} }) {
+  return [
+    stop,
+    used.turns && counted(used.turns, "turn"),
+    used.tool_calls && counted(used.tool_calls, "tool call"),
+    used.tokens && counted(used.tokens, "token"),
+    used.duration_ms !== undefined && milliseconds(used.duration_ms),
+    used.cost_usd !== undefined && money(used.cost_usd),
+  ].filter(Boolean);
+}
+
 function scenarioDetail(scenario, budgets) {
+  const totals = totalsOf(scenario);
   const [passed, failed, errors] = scenario.tally;
   const causes = scenario.causes ?? [];
   const link = el("a", { class: "plain-button", href: freshAddress({ scenario: keyOf(scenario), agent: scenario.agent ?? "" }) }, `Show its ${counted(scenario.episodes.length, "episode")}`);
@@ -60,7 +73,7 @@ function scenarioDetail(scenario, budgets) {
     el(
       "p",
       { class: "note" },
-      [scenario.required, scenario.totals && `all together: ${scenario.totals.join(" · ")}`].filter(Boolean).join(" · "),
+      [scenario.required, totals.length && `all together: ${totals.join(" · ")}`].filter(Boolean).join(" · "),
       " ",
       placeOf(scenario.place),
     ),
@@ -76,7 +89,8 @@ function budgetCell(budgets) {
 }
 
 // A figure of the baseline before the one of this run, where they differ.
-function beforeNow(was, now) {
+function beforeNow(former, present, write = String) {
+  const [was, now] = [former, present].map((value) => (value === undefined ? undefined : write(value)));
   const is = el("span", { class: "is" }, now ?? "–");
   if (was === undefined || was === now) return [is];
   const unseen = (text) => el("span", { class: "unseen" }, text);
@@ -106,8 +120,8 @@ function scenarioRows(scenario) {
     el("th", { scope: "row" }, dot, button, scenarioChips(scenario).flat()),
     el("td", { class: "passes" }, el("span", {}, beforeNow(was.passes, scenario.passes)), iterationStrip(scenario.episodes)),
     el("td", {}, scenario.rate ?? "–", scenario.range ? rangeBar(scenario.range) : ""),
-    el("td", { class: "number" }, beforeNow(was.cost, scenario.cost)),
-    el("td", { class: "number" }, beforeNow(was.latency, scenario.latency)),
+    el("td", { class: "number" }, beforeNow(was.cost, scenario.cost, money)),
+    el("td", { class: "number" }, beforeNow(was.latency, scenario.latency, milliseconds)),
     el("td", {}, budgetCell(budgets)),
   );
   row.querySelectorAll("td").forEach((cell, at) => cell.setAttribute("data-column", COLUMNS[at + 1]));
