@@ -82,34 +82,6 @@ class ReasonRow:
 
 
 @dataclass(frozen=True, slots=True)
-class FlakyRow:
-    """A scenario or test that passed only on a retry; the title is foreign text."""
-
-    title: str
-    scenario: ScenarioRow | None = None
-    """None: it is a test that is no episode."""
-    iterations: int = 0
-    place: Place = NO_PLACE
-
-
-@dataclass(frozen=True, slots=True)
-class QuarantineRow:
-    """A scenario that is or was in quarantine."""
-
-    row: ScenarioRow
-    until: str
-    """The last day, and whether it is over."""
-    owner: str
-    """Foreign text, as is the reason."""
-    reason: str
-
-    @property
-    def is_active(self) -> bool:
-        """Whether the scenario does not gate."""
-        return self.row.scenario.in_quarantine
-
-
-@dataclass(frozen=True, slots=True)
 class ReportView:
     """The report, ready to be rendered."""
 
@@ -134,8 +106,9 @@ class ReportView:
     overruns: Sequence[tuple[ScenarioRow | None, BudgetOverrun]]
     """The gating ones first, the suite's (None) before the scenarios'."""
     tests: PlainTests
-    flaky_rows: Sequence[FlakyRow]
-    quarantined: Sequence[QuarantineRow]
+    flaky: Sequence[tuple[str, int, Place]]
+    """Titles of scenarios and tests that passed only on a retry; iterations (0: a test), place."""
+    quarantined: Sequence[ScenarioRow]
     quarantine_title: str
     acknowledged: Sequence[ReasonRow]
     """Accepted regressions, then the entries that accept nothing."""
@@ -202,7 +175,7 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
     reasons, warnings = (
         tuple(map(_build_reason, found)) for found in (verdict.reasons, verdict.warnings)
     )
-    quarantined = tuple(_list_quarantined(scenarios))
+    quarantined = tuple(row for row in scenarios if row.scenario.quarantine is not None)
     # An entry that accepts nothing names no scenario.
     accepted = (row for row in warnings if row.kind == "acknowledged")
     acknowledged = tuple(sorted(accepted, key=lambda row: row.name is None))
@@ -237,13 +210,13 @@ def build_report_view(report: Report, links: Links | None = None) -> ReportView:
         scenarios=scenarios,
         overruns=overruns,
         tests=summary.tests,
-        flaky_rows=(
+        flaky=(
             *(
-                FlakyRow(row.name.title, row, row.scenario.flaky, row.place)
+                (row.name.title, row.scenario.flaky, row.place)
                 for row in scenarios
                 if row.scenario.flaky
             ),
-            *(FlakyRow(title) for title in summary.tests.flaky),
+            *((title, 0, NO_PLACE) for title in summary.tests.flaky),
         ),
         quarantined=quarantined,
         quarantine_title=_title_quarantine(quarantined),
@@ -283,18 +256,11 @@ def _list_overruns(
     return tuple(sorted(found, key=lambda pair: not pair[1].gates))
 
 
-def _list_quarantined(scenarios: Sequence[ScenarioRow]) -> Iterator[QuarantineRow]:
-    for row in scenarios:
-        if (entry := row.scenario.quarantine) is not None:
-            until = f"{entry.until}, over: it gates again" if entry.expired else str(entry.until)
-            yield QuarantineRow(row, until, entry.owner or "", entry.reason)
-
-
-def _title_quarantine(found: Sequence[QuarantineRow]) -> str:
+def _title_quarantine(found: Sequence[ScenarioRow]) -> str:
     """Count the scenarios in quarantine, the failing ones and the expired ones."""
-    active, parts = [item for item in found if item.is_active], []
+    active, parts = [row for row in found if row.scenario.in_quarantine], []
     if active:
-        failing = sum(1 for item in active if not item.row.is_passing)
+        failing = sum(1 for row in active if not row.is_passing)
         note = f" ({format_count(failing)} not passing)" if failing else ""
         parts.append(f"In quarantine, not gating: {count_noun(len(active), 'scenario')}{note}")
     if over := len(found) - len(active):

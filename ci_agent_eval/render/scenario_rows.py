@@ -95,6 +95,14 @@ class ScenarioRow:
         return self.judgement.status == "passing"
 
     @property
+    def quarantined_until(self) -> str:
+        """The last day in quarantine, and whether it is over; empty: it is in none."""
+        entry = self.scenario.quarantine
+        if entry is None:
+            return ""
+        return f"{entry.until}, over: it gates again" if entry.expired else str(entry.until)
+
+    @property
     def is_evaluation(self) -> bool:
         """Whether all of its iterations are evaluations."""
         return self.scenario.mode == "evaluation"

@@ -38,7 +38,7 @@ from ci_agent_eval.render.phrases import (
     quote_name,
     quote_place,
 )
-from ci_agent_eval.render.report_view import QuarantineRow, ReportView
+from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
 from ci_agent_eval.render.suite_figures import SuiteFigure
 
@@ -215,10 +215,10 @@ def _join_names(names: Sequence[str], most: int) -> str:
 
 
 def _build_flaky(view: ReportView, most: int) -> Fold | None:
-    if not view.flaky_rows:
+    if not view.flaky:
         return None
-    title = f"{format_count(len(view.flaky_rows))} flaky: passed only on a retry"
-    names = sorted((row.title for row in view.flaky_rows), key=build_natural_key)
+    title = f"{format_count(len(view.flaky))} flaky: passed only on a retry"
+    names = sorted((title for title, *_ in view.flaky), key=build_natural_key)
     return Fold(title, _join_names(names, most))
 
 
@@ -251,15 +251,16 @@ def _write_warning(row: ScenarioRow, cause: Cause) -> str:
 def _build_quarantine(view: ReportView, most: int) -> Fold | None:
     if not view.quarantined:
         return None
-    found = sorted(view.quarantined, key=lambda item: item.is_active)
+    found = sorted(view.quarantined, key=lambda row: row.scenario.in_quarantine)
     return Fold(view.quarantine_title, render_first(found, most, _write_quarantined))
 
 
-def _write_quarantined(item: QuarantineRow) -> str:
-    row = item.row
-    head: Phrase = (*quote_name(row.name), f" {row.passes} until {item.until}")
-    owner: Phrase = (" (", Quoted(item.owner), ")") if item.owner else ()
-    return render_phrase((*head, *owner, ": ", Quoted(item.reason, SENTENCE_LIMIT)))
+def _write_quarantined(row: ScenarioRow) -> str:
+    entry = row.scenario.quarantine
+    head: Phrase = (*quote_name(row.name), f" {row.passes} until {row.quarantined_until}")
+    owner: Phrase = (" (", Quoted(entry.owner), ")") if entry and entry.owner else ()
+    reason = Quoted(entry.reason if entry else "", SENTENCE_LIMIT)
+    return render_phrase((*head, *owner, ": ", reason))
 
 
 def _build_acknowledged(view: ReportView, most: int) -> Fold | None:

@@ -186,9 +186,12 @@ def _render_change(label: str, code: str, text: str, style: TerminalStyle) -> It
 def _list_apart(view: ReportView) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield the scenarios that did not decide, with a label; none: no pair."""
     found = (
-        ("Flaky", [row.title for row in view.flaky_rows]),
+        ("Flaky", [title for title, *_ in view.flaky]),
         ("Advisory", [row.name.title for row in view.failing_advisory_scenarios]),
-        ("Quarantine", [f"{one.row.name.title} until {one.until}" for one in view.quarantined]),
+        (
+            "Quarantine",
+            [f"{row.name.title} until {row.quarantined_until}" for row in view.quarantined],
+        ),
         ("Accepted", [reason.line for reason in view.acknowledged]),
     )
     yield from (pair for pair in found if pair[1])
