@@ -15,6 +15,7 @@ from ci_agent_eval.contract.budget_kinds import (
 from ci_agent_eval.contract.measurement import BudgetViolation
 from ci_agent_eval.render import numbers
 from ci_agent_eval.render.numbers import NOT_MEASURED
+from ci_agent_eval.render.phrases import Phrase, Quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +31,17 @@ class BudgetOverrun:
     gates: bool
     limit: str
     observed: str
-    over_by: str
-    is_measured: bool
-    iterations: int = 1
+    """Or that it was not measured."""
 
-    @property
-    def strength(self) -> str:
-        """Hard or soft."""
-        return "hard" if self.hard else "soft"
+    def describe(self, before: str = "") -> Phrase:
+        """Return `tool calls 9 (limit 4, before 3)`."""
+        label: Phrase = (Quoted(self.label),) if self.is_custom else (self.label,)
+        soft = "" if self.hard else "soft "
+        past = f", before {before}" if before else ""
+        return (*label, f" {self.observed} ({soft}limit {self.limit}{past})")
 
 
-def build_overrun(
-    violation: BudgetViolation, *, is_required: bool, iterations: int = 1
-) -> BudgetOverrun:
+def build_overrun(violation: BudgetViolation, *, is_required: bool) -> BudgetOverrun:
     """Return a violation written out; it gates where the budget is hard and required."""
     limit, observed = budget_figures(violation)
     return BudgetOverrun(
@@ -53,9 +52,6 @@ def build_overrun(
         gates=violation.hard and is_required,
         limit=limit,
         observed=observed,
-        over_by=numbers.format_overshoot(violation.over_by),
-        is_measured=violation.observed is not None,
-        iterations=iterations,
     )
 
 

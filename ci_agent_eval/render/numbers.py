@@ -107,16 +107,6 @@ def format_score_below(value: float, least: float) -> str:
     return repr(value)
 
 
-def format_overshoot(share: float | None) -> str:
-    """Write the excess over a limit, as a share of the limit: `+50 %`."""
-    if share is None:
-        return ABSENT
-    shown = share * 100
-    if shown >= 10:
-        return f"+{format_count(shown)} %"
-    return f"+{max(round(shown, 1), 0.1):g} %"
-
-
 def format_money(dollars: float, digits: int = SIGNIFICANT) -> str:
     """Write US dollars: cents from one dollar on, `digits` significant digits below it."""
     if dollars >= 1 or dollars == 0:

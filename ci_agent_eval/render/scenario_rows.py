@@ -185,8 +185,7 @@ def _build_row(
         score="" if score is None else numbers.format_score(score),
         cost_per_episode=None if cost is None else cost / ran,
         overruns=tuple(
-            build_overrun(f.violation, is_required=is_required, iterations=f.iterations)
-            for f in scenario.violations
+            build_overrun(found.violation, is_required=is_required) for found in scenario.violations
         ),
         change=None if compared is None else compared.change,
         note="" if compared is None else describe_note(compared),

@@ -23,7 +23,7 @@ from ci_agent_eval.render.cards.model import (
     DiffBlock,
     ListBlock,
 )
-from ci_agent_eval.render.numbers import NOT_MEASURED, count_noun, format_count
+from ci_agent_eval.render.numbers import count_noun, format_count
 from ci_agent_eval.render.phrases import (
     NAME_LIMIT,
     Phrase,
@@ -107,7 +107,7 @@ def _write_overruns(
     overruns: Sequence[BudgetOverrun],
     compared: ScenarioComparison | None,
 ) -> Phrase:
-    texts = [_write_overrun(one, _find_former_value(one, compared)) for one in overruns]
+    texts = [one.describe(_find_former_value(one, compared)) for one in overruns]
     head: Phrase = (*quote_name(row.name), " ", *join_phrases(texts, ", "))
     has_own_measure = all(one.is_custom for one in overruns)
     grown = () if has_own_measure else _describe_growth(compared)
@@ -144,17 +144,8 @@ def _find_former_value(overrun: BudgetOverrun, compared: ScenarioComparison | No
     return "" if value is None else write(value)
 
 
-def _write_overrun(overrun: BudgetOverrun, before: str = "") -> Phrase:
-    """Return `tool calls 9 (limit 4, before 3)`."""
-    label: Phrase = (Quoted(overrun.label),) if overrun.is_custom else (overrun.label,)
-    soft = "" if overrun.hard else "soft "
-    past = f", before {before}" if before else ""
-    observed = overrun.observed if overrun.is_measured else NOT_MEASURED
-    return (*label, f" {observed} ({soft}limit {overrun.limit}{past})")
-
-
 def _build_suite_budget_cards(overruns: Sequence[BudgetOverrun]) -> Iterator[CauseCard]:
     for overrun in overruns:
         yield CauseCard(
-            "gates" if overrun.gates else "warns", ("whole suite, ", *_write_overrun(overrun))
+            "gates" if overrun.gates else "warns", ("whole suite, ", *overrun.describe())
         )

@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeAlias
 from ci_agent_eval.render.budget_overruns import BudgetOverrun
 from ci_agent_eval.render.escape import cut_bytes, visible_line, visible_lines
 from ci_agent_eval.render.links import Place
-from ci_agent_eval.render.numbers import NOT_MEASURED, count_noun, format_part
-from ci_agent_eval.render.phrases import ScenarioKey
+from ci_agent_eval.render.numbers import count_noun, format_part
+from ci_agent_eval.render.phrases import ScenarioKey, get_phrase_text
 from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.render.scenario_rows import NO_REASON, Cause, ScenarioRow
 
@@ -187,11 +187,9 @@ def _is_in_helper(check: Place, test: Place) -> bool:
 
 
 def _annotate_overrun(view: ReportView, row: ScenarioRow, overrun: BudgetOverrun) -> _Found:
-    figures = f"observed {overrun.observed} ({overrun.over_by})"
-    observed = figures if overrun.is_measured else NOT_MEASURED
     level: Level = "failure" if overrun.gates else "warning"
     title = f"{row.name.title}: over budget, {overrun.label}"
-    text = f"{overrun.strength} limit {overrun.limit}, {observed}"
+    text = get_phrase_text(overrun.describe())
     return _annotate(view, row.place, level, title, text, kind="budget", key=row.key)
 
 

@@ -21,6 +21,7 @@ from ci_agent_eval.render.baseline_findings import BaselineFinding
 from ci_agent_eval.render.escape import EMPTY, cut_bytes, visible_line, visible_lines
 from ci_agent_eval.render.formats.annotations import MESSAGE_BYTES, TITLE_BYTES
 from ci_agent_eval.render.links import Place
+from ci_agent_eval.render.phrases import get_phrase_text
 from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.render.scenario_rows import NO_REASON, ScenarioRow
 
@@ -144,10 +145,7 @@ def _list_reasons(row: ScenarioRow) -> Iterator[str]:
     """Yield why a scenario did not pass, a line each."""
     scenario = row.scenario
     if row.fails_by_budget:
-        for found in scenario.violations:
-            violation = found.violation
-            seen = "not measured" if violation.observed is None else f"{violation.observed:g}"
-            yield f"over budget, {violation.budget}: {seen}, limit {violation.limit:g}"
+        yield from (f"over budget, {get_phrase_text(one.describe())}" for one in row.overruns)
     if not row.is_passing and scenario.tally.failed:
         for cause in row.causes:
             named = f"{cause.name}: " if cause.name and cause.reason else ""
