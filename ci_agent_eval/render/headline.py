@@ -290,13 +290,15 @@ def _describe_suite(reasons: Iterable[Reason], report: Report) -> Iterator[str]:
 
 def _describe_baseline_rules(reasons: Iterable[Reason]) -> Iterator[str]:
     kinds = Counter(reason.kind for reason in reasons)
-    if kinds["vanished"]:
-        yield f"{count_noun(kinds['vanished'], 'scenario')} vanished"
-    if kinds["vanished_cases"]:
-        yield f"{count_noun(kinds['vanished_cases'], 'scenario')} lost cases"
-    if number := kinds["downgraded"]:
-        requires = "requires" if number == 1 else "require"
-        yield f"{count_noun(number, 'scenario')} {requires} less than before"
+    return _count_all(
+        (kinds["vanished"], "scenario vanished", "scenarios vanished"),
+        (kinds["vanished_cases"], "scenario lost cases", "scenarios lost cases"),
+        (
+            kinds["downgraded"],
+            "scenario requires less than before",
+            "scenarios require less than before",
+        ),
+    )
 
 
 def _describe_thresholds(report: Report) -> Iterator[str]:
@@ -343,34 +345,36 @@ def _describe_evaluations(report: Report) -> Iterator[str]:
 def _describe_not_gating(report: Report) -> Iterator[str]:
     """Say what does not pass and does not gate."""
     summary, advisory = report.summary, _count_statuses(report.advisory_scenarios)
-    flaky = sum(1 for one in summary.scenarios if one.flaky) + len(summary.tests.flaky)
-    if flaky:
-        yield f"{format_count(flaky)} flaky"
-    if number := advisory["failing"]:
-        yield f"{format_count(number)} advisory {'fails' if number == 1 else 'fail'}"
-    if number := advisory["errored"]:
-        yield f"{format_count(number)} advisory not judged"
     held = [item for item in report.quarantined_scenarios if item.scenario.in_quarantine]
-    if failing := sum(1 for item in held if not item.is_passing):
-        yield f"{format_count(failing)} quarantined"
-    if number := summary.tally.error:
-        yield f"{count_noun(number, 'episode')} ended in an error"
+    flaky = sum(1 for one in summary.scenarios if one.flaky) + len(summary.tests.flaky)
+    yield from _count_all(
+        (flaky, "flaky", "flaky"),
+        (advisory["failing"], "advisory fails", "advisory fail"),
+        (advisory["errored"], "advisory not judged", "advisory not judged"),
+        (sum(1 for item in held if not item.is_passing), "quarantined", "quarantined"),
+        (summary.tally.error, "episode ended in an error", "episodes ended in an error"),
+    )
     yield from _describe_manifest(report.verdict.warnings, " (not gating)")
-    if number := sum(1 for item in report.judged_scenarios() if not item.scenario.needs_evidence):
-        yield f"{count_noun(number, 'scenario needs', 'scenarios need')} no evidence"
-    if number := sum(1 for _ in _list_soft_overruns(report)):
-        yield f"{count_noun(number, 'soft budget')} exceeded"
+    unproven = sum(1 for item in report.judged_scenarios() if not item.scenario.needs_evidence)
+    yield from _count_all(
+        (unproven, "scenario needs no evidence", "scenarios need no evidence"),
+        (_count_soft_overruns(report), "soft budget exceeded", "soft budgets exceeded"),
+    )
     yield from _describe_drops(report.verdict.warnings)
     yield from describe_findings(report, blocking=False)
 
 
-def _list_soft_overruns(report: Report) -> Iterator[object]:
-    for summary, item in report.list_violations():
-        if not (item.violation.hard and summary.gate == "required"):
-            yield item
-    for violation in report.summary.suite_violations:
-        if not violation.hard:
-            yield violation
+def _count_all(*counts: tuple[int, str, str]) -> Iterator[str]:
+    """Yield each count that is not 0 with its words, for one and for several."""
+    return (count_noun(number, one, many) for number, one, many in counts if number)
+
+
+def _count_soft_overruns(report: Report) -> int:
+    scenarios = sum(
+        not (item.violation.hard and summary.gate == "required")
+        for summary, item in report.list_violations()
+    )
+    return scenarios + sum(not violation.hard for violation in report.summary.suite_violations)
 
 
 _WARNED: tuple[tuple[ReasonKind, str, str], ...] = (
@@ -381,15 +385,10 @@ _WARNED: tuple[tuple[ReasonKind, str, str], ...] = (
 
 
 def _describe_drops(warnings: Iterable[Reason]) -> Iterator[str]:
-    kinds: Counter[ReasonKind] = Counter()
-    for reason in warnings:
-        if isinstance(reason.message, SuiteChange):
-            yield f"{describe_suite_change(reason.message)}, as the base does"
-        else:
-            kinds[reason.kind] += 1
-    for kind, one, many in _WARNED:
-        if number := kinds[kind]:
-            yield f"{format_count(number)} {one if number == 1 else many}"
+    changes = [one.message for one in warnings if isinstance(one.message, SuiteChange)]
+    yield from (f"{describe_suite_change(change)}, as the base does" for change in changes)
+    kinds = Counter(one.kind for one in warnings if not isinstance(one.message, SuiteChange))
+    yield from _count_all(*((kinds[kind], one, many) for kind, one, many in _WARNED))
 
 
 def list_figure_words(report: Report) -> Iterator[str]:
@@ -420,8 +419,8 @@ def is_notable(change: MetricChange) -> bool:
 
 
 def _count_without_evidence(report: Report) -> Iterator[str]:
-    if number := sum(1 for item in report.required_scenarios if item.scenario.without_evidence):
-        yield f"{count_noun(number, 'scenario has', 'scenarios have')} no evidence"
+    number = sum(1 for item in report.required_scenarios if item.scenario.without_evidence)
+    return _count_all((number, "scenario has no evidence", "scenarios have no evidence"))
 
 
 def _count_statuses(items: tuple[JudgedScenario, ...]) -> Counter[ScenarioStatus]:
