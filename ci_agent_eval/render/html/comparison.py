@@ -29,7 +29,7 @@ def build_compared_row(
         {
             "notes": list(map(texts.text, _list_notes(scenario))),
             "steps": list(map(mark_diff_line, lines)),
-            "talk": conversations.find_pair(scenario) if is_changed(scenario) else None,
+            "talk": (is_changed(scenario) and conversations.find_pair(scenario)) or None,
         }
     )
 
