@@ -21,8 +21,6 @@ from ci_agent_eval.render.escape import code_block, code_span, html_code
 from ci_agent_eval.render.numbers import format_count
 from ci_agent_eval.render.phrases import Linked, Phrase, Quoted, Strong
 
-PATH_LIMIT = 160
-
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
