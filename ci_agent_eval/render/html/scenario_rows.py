@@ -16,9 +16,10 @@ from ci_agent_eval.analysis.comparison.model import (
 )
 from ci_agent_eval.analysis.reliability import Reliability
 from ci_agent_eval.render.baseline_findings import BaselineFinding
+from ci_agent_eval.render.cards.failures import describe_required_passes
 from ci_agent_eval.render.comparison_wording import format_sides
 from ci_agent_eval.render.html.page_limits import PageFiles, PageText, drop_empty
-from ci_agent_eval.render.numbers import count_noun, format_percent
+from ci_agent_eval.render.numbers import format_percent
 from ci_agent_eval.render.phrases import ScenarioKey, get_key
 from ci_agent_eval.render.report_view import ReportView
 from ci_agent_eval.render.scenario_rows import Cause, ScenarioRow
@@ -99,7 +100,7 @@ def build_scenario_data(
             "flaky": scenario.flaky or None,
             "tally": [tally.passed, tally.failed, tally.error, tally.skipped],
             "passes": row.passes,
-            "required": _describe_requirement(row),
+            "required": describe_required_passes(row.judgement),
             "rate": row.pass_rate,
             "range": _build_range(row),
             "cost": row.cost_per_episode,
@@ -135,16 +136,6 @@ def _build_finding(finding: BaselineFinding, texts: PageText) -> Row:
             "gates": finding.gates,
         }
     )
-
-
-def _describe_requirement(row: ScenarioRow) -> str:
-    """Format the required passes or rate, unless every iteration must pass."""
-    judgement = row.judgement
-    if judgement.required_passes is not None:
-        return f"{count_noun(judgement.required_passes, 'pass', 'passes')} required"
-    if judgement.required_pass_rate != 1:
-        return f"{format_percent(judgement.required_pass_rate)} required"
-    return ""
 
 
 def _build_range(row: ScenarioRow) -> list[float] | None:
