@@ -68,7 +68,7 @@ def test_below_a_threshold_the_gate_is_closed_and_at_it_open(agent_eval):
         (
             ("run", "evals"),
             "--eval-min-pass-rate=0.6",
-            "1 of 2 evaluation conversations passed, 60.0 % required",
+            "1 of 2 evaluation conversations passed, 60 % required",
         ),
         (report, "--eval-min-score=0.8", "the evaluations' average score is 0.75, 0.8 required"),
     ):
