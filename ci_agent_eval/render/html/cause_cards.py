@@ -153,7 +153,7 @@ def _build_exchange(pair: BehaviourPair) -> Mapping[str, Any]:
         "kind": "exchange",
         "turn": format_count(pair.turn),
         "sides": [("before", before), ("now", now)] if before else [("now", now)],
-        "same_user": before is None or before.user == now.user,
+        "same_user": before is None or before["user"] == now["user"],
     }
 
 
