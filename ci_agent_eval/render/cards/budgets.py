@@ -88,7 +88,7 @@ def list_overruns(facts: CardFacts, key: ScenarioKey) -> Iterator[Phrase]:
     found = [one for row, one in facts.overruns if row is not None and row.key == key]
     if found:
         compared = index_comparison(facts.report).get(key)
-        texts = [_write_overrun(one, _find_former_value(one, compared)) for one in found]
+        texts = [one.describe(_find_former_value(one, compared)) for one in found]
         yield ("over budget: ", *join_phrases(texts, ", "))
 
 
