@@ -7,7 +7,7 @@ from dataclasses import replace
 from ci_agent_eval.render.formats.annotations import list_annotations, render_commands
 from ci_agent_eval.render.formats.brief import render_brief_json, render_brief_markdown
 from ci_agent_eval.render.formats.ctrf import render_ctrf
-from ci_agent_eval.render.formats.document import render_verdict
+from ci_agent_eval.render.formats.document import parse_verdict, render_verdict
 from ci_agent_eval.render.headline import render_headline
 from ci_agent_eval.render.links import DetailsPage, Links
 from ci_agent_eval.render.markdown.report import (
@@ -107,6 +107,13 @@ def test_comments_and_terminal_texts_are_the_golden_ones(golden):
         ("terminal.txt", of_view(render_terminal, color=False, width=80)),
     ):
         golden(f"comments/{file}", {name: render(report) for name, report in reports.items()})
+
+
+@each_row("name", [*REPORTS, *COMMENTS])
+def test_a_comment_can_be_written_again_from_the_verdict(name):
+    built = REPORTS[name]() if name in REPORTS else build_comment_report(name)
+    read = parse_verdict(render_verdict(built))
+    assert KINDS["md"](read) == KINDS["md"](built)
 
 
 def test_every_golden_file_is_held_against_something():
