@@ -35,8 +35,20 @@ def list_packages(levels: list[list[str]]) -> str:
     """Return a table of the packages with the first line of each docstring."""
     rows = ["| level | package | content |", "|---:|---|---|"]
     for number, level in enumerate(levels, start=1):
-        rows += [f"| {number} | `{name}` | {_summary(name)} |" for name in level]
+        rows += [f"| {number} | `{name}` | {_summary(_find_module(name))} |" for name in level]
     return "\n".join(rows)
+
+
+def list_modules(levels: list[list[str]]) -> str:
+    """Return the modules of each package, each with the first sentence of its docstring."""
+    lines = []
+    for name in (name for level in levels for name in level if (PACKAGE / name).is_dir()):
+        paths = sorted(path.relative_to(PACKAGE) for path in (PACKAGE / name).rglob("*.py"))
+        paths.remove(Path(name, "__init__.py"))
+        lines += [f"<details><summary><code>{name}</code>, {len(paths)} modules</summary>", ""]
+        lines += [f"- `{path}`: {_summary(path)}" for path in paths if _summary(path)]
+        lines += ["", "</details>"]
+    return "\n".join(lines)
 
 
 def list_contracts() -> str:
@@ -50,6 +62,7 @@ def render_page(page: str) -> str:
     parts = {
         "levels": draw_levels(levels),
         "packages": list_packages(levels),
+        "modules": list_modules(levels),
         "contracts": list_contracts(),
     }
     for name, text in parts.items():
@@ -65,10 +78,14 @@ def _read_contracts() -> list[dict[str, Any]]:
     return contracts
 
 
-def _summary(name: str) -> str:
+def _find_module(name: str) -> Path:
     folder = PACKAGE / name
-    module = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
-    docstring = ast.get_docstring(ast.parse(module.read_bytes())) or ""
+    return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+
+
+def _summary(module: Path) -> str:
+    """Return the first paragraph of a module's docstring."""
+    docstring = ast.get_docstring(ast.parse((PACKAGE / module).read_bytes())) or ""
     return " ".join(docstring.partition("\n\n")[0].split())
 
 
