@@ -79,7 +79,7 @@ def test_a_suite_uses_the_check_the_format_the_column_and_the_sink(environment, 
     (episode,) = read_json(folder / "results.json")["episodes"]
     assert [a["name"] for a in episode["assertions"]] == ["at most 6 words"]
     assert episode["columns"] == {"words": 6}
-    assert '"words 6"' in (folder / "report.html").read_text()
+    assert '"columns":{"words":6}' in (folder / "report.html").read_text()
     assert read_json(folder / "chat.json")["text"] == "Agent evals passed: 1 of 1 scenario"
     (line,) = (tmp_path / "acme.jsonl").read_text().splitlines()
     assert json.loads(line) == {"scenario": "opening_hours", "outcome": "passed", "words": 6}
