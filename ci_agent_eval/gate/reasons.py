@@ -257,8 +257,8 @@ def _describe_violation(violation: BudgetViolation) -> str:
 
 
 _WHOLE_SUITE_ADVICE = (
-    "only a run of the whole suite is accepted here; leave this out, or name what defines the "
-    "suite in its settings (paths, pytest_args)"
+    "a required check needs a full run: remove these options, or name what defines the suite in "
+    "its settings (paths, pytest_args)"
 )
 
 
@@ -292,7 +292,7 @@ _UPDATE_ADVICE = f"`{UPDATE_COMMAND}` updates it"
 def _describe_restriction(summary: Summary, policy: GatePolicy) -> str:
     known = summary.known
     share = "" if known is None else f"; {known.compared} of {known.known} known scenarios compared"
-    message = f"the run was restricted on purpose ({', '.join(summary.restrictions)}){share}"
+    message = f"this run covered only part of the suite ({', '.join(summary.restrictions)}){share}"
     return f"{message}; {_WHOLE_SUITE_ADVICE}" if policy.partial == "fail" else message
 
 

@@ -63,7 +63,7 @@ def test_git_clones_and_has_what_it_needs_for_https(image):
 
 def test_holds_what_comparing_needs(image):
     assert inside(image, "git", "--version").startswith("git version")
-    script = "from ci_agent_eval.analysis.comparison import statistics; print(statistics.import_numpy().add(1, 1))"
+    script = "from ci_agent_eval.analysis import distributions; print(distributions.import_numpy().add(1, 1))"
     assert inside(image, "/opt/agent-eval/bin/python", "-c", script).strip() == "2"
 
 
