@@ -91,7 +91,7 @@ def find_stop_cause(turn: Turn) -> Stop | None:
         error = f"the model refused: {turn.content}" if turn.content else "its answer was filtered"
         return Stop("refusal", error)
     if turn.finish_reason == "length":
-        text = f"its answer was cut at the model's token limit{_describe_reasoning(turn)}"
+        text = f"its answer was cut at the token limit{_describe_reasoning(turn)}"
         return Stop("truncated", text)
     if not turn.content.strip() and not turn.tool_calls:
         return Stop("empty_answer", f"{_EMPTY}{_describe_reasoning(turn)}")

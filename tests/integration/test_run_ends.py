@@ -293,7 +293,7 @@ SUITE = HEAD + CUT_OFF + ANSWERS
 REASONS = {
     "cut off": "max_turns: it was not done after 3 turns",
     "test_answers[refused]": "refusal: the model refused: I will not.",
-    "test_answers[truncated]": "truncated: its answer was cut at the model's token limit",
+    "test_answers[truncated]": "truncated: its answer was cut at the token limit",
     "test_answers[too long]": "context_window: the request no longer fits the model: ",
     "test_answers[empty]": (
         "empty_answer: its answer is empty: no text, no typed output, no attachment and no tool call"

@@ -91,11 +91,11 @@ def test_half_of_a_usage_is_no_measurement(usage, tokens):
         ({"stop_reason": "end_turn"}, None),
         (
             {"stop_reason": "max_tokens"},
-            ("truncated", "its answer was cut at the model's token limit"),
+            ("truncated", "its answer was cut at the token limit"),
         ),
         (
             {"finish_reason": "length"},
-            ("truncated", "its answer was cut at the model's token limit"),
+            ("truncated", "its answer was cut at the token limit"),
         ),
         ({"finish_reason": "content_filter"}, ("refusal", "the model refused: Hm.")),
         ({"finish_reason": "tool_calls"}, None),
