@@ -225,3 +225,10 @@ def test_the_changelog_becomes_notes_once_its_section_is_headed():
     text = (ROOT / "CHANGELOG.md").read_text()
     headed = text.replace("## [Unreleased]", "## [1.0.0] - 2026-11-23", 1)
     assert release_notes.find_notes(headed, "1.0.0").startswith("### Added")
+
+
+def test_the_tests_of_every_pytest_exist():
+    makefile = (ROOT / "Makefile").read_text("utf-8").replace("\\\n", " ")
+    (names,) = re.findall(r"^ON_EVERY_PYTEST := (.*)$", makefile, re.MULTILINE)
+    for name in map(Path, names.split()):
+        assert (ROOT / "tests/plugin" / name.parent / f"test_{name.name}.py").is_file(), name
