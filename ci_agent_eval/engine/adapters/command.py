@@ -18,11 +18,11 @@ from pydantic import Field, PositiveInt, SkipValidation
 from ci_agent_eval.contract.fields import TextList, TextMapping, validate_fields
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.stops import COMPLETED, Stop
-from ci_agent_eval.engine.adapters.function import serve_processes
 from ci_agent_eval.engine.adapters.protocol import AgentTask
 from ci_agent_eval.engine.adapters.transcript import Transcript
 from ci_agent_eval.engine.infrastructure_errors import ModelError
 from ci_agent_eval.engine.servers.processes import start_process, terminate_process
+from ci_agent_eval.model_traffic.gateway import serve_processes
 
 CAP_BYTES = 4_194_304
 """Output limit of a program; a long transcript has a tenth of it."""

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ci_agent_eval.engine.adapters.protocol import AgentTask
 from ci_agent_eval.engine.infrastructure_errors import ModelError
@@ -18,9 +18,6 @@ from ci_agent_eval.errors import InputError
 from ci_agent_eval.model_traffic import attribution
 from ci_agent_eval.model_traffic.recorder import TrafficRecorder
 from ci_agent_eval.recording import Reply
-
-if TYPE_CHECKING:
-    from ci_agent_eval.model_traffic.gateway.server import EpisodeAddress
 
 
 @dataclass(frozen=True)
@@ -109,25 +106,6 @@ async def call_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 @contextmanager
-def serve_processes(environ: Mapping[str, str]) -> Iterator[EpisodeAddress | None]:
-    """Serve the processes of the running episode in the `with` block; None: none is recorded.
-
-    `environ` holds the variables that they would have without the gateway. Raises InputError for
-    contradicting variables.
-    """
-    recorder = attribution.find_recorder()
-    if recorder is None:
-        yield None
-        return
-    from ci_agent_eval.model_traffic.gateway.server import (  # noqa: PLC0415 - it brings the web server
-        serve_episode,
-    )
-
-    with serve_episode(recorder, environ) as address:
-        yield address
-
-
-@contextmanager
 def serve_children(recorder: TrafficRecorder) -> Iterator[None]:
     """Record the model calls of the processes that an agent's code starts in the `with` block.
 
@@ -142,7 +120,7 @@ def serve_children(recorder: TrafficRecorder) -> Iterator[None]:
             if any(isinstance(v, str) and attribution.is_gateway_url(v) for v in environ.values()):
                 return environ
             try:
-                from ci_agent_eval.model_traffic.gateway.server import (  # noqa: PLC0415 - as above
+                from ci_agent_eval.model_traffic.gateway.server import (  # noqa: PLC0415 - it brings the web server
                     serve_episode,
                 )
 

@@ -15,10 +15,10 @@ from pydantic import Field, JsonValue, PositiveInt, SkipValidation
 from ci_agent_eval.contract.fields import Seconds, TextMapping, validate_fields
 from ci_agent_eval.contract.jsonable import to_jsonable
 from ci_agent_eval.contract.stops import Stop
-from ci_agent_eval.engine.adapters.function import serve_processes
 from ci_agent_eval.engine.adapters.protocol import AgentTask
 from ci_agent_eval.engine.infrastructure_errors import ModelError
 from ci_agent_eval.engine.stops import CONTEXT_WINDOW
+from ci_agent_eval.model_traffic.gateway import serve_processes
 from ci_agent_eval.model_traffic.network_guard import is_local
 from ci_agent_eval.recording import Reply
 

@@ -16,7 +16,6 @@ import anyio
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
-from ci_agent_eval.engine.adapters.function import serve_processes
 from ci_agent_eval.engine.declarations import CLIServer
 from ci_agent_eval.engine.infrastructure_errors import ServerError
 from ci_agent_eval.engine.servers.processes import (
@@ -25,6 +24,7 @@ from ci_agent_eval.engine.servers.processes import (
     terminate_process,
 )
 from ci_agent_eval.errors import InputError
+from ci_agent_eval.model_traffic.gateway import serve_processes
 
 MAX_HELP_CHARACTERS = 4_000
 """Limit of the help text in the tool's description, which is part of every request."""
